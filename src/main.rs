@@ -1,0 +1,2 @@
+//! The `percept` program.
+fn main() {}
