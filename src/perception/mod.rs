@@ -2,3 +2,8 @@
 //!
 //! In: [`crate::domain::reading::Reading`]s of one sensor, in order. Out: [`crate::domain::observation`]s.
 //! Never: files, sockets, threads or the clock; only `model` names the model runtime and touches model files.
+
+pub mod fix;
+pub mod identity;
+pub mod place;
+pub mod presence;
