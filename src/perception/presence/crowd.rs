@@ -72,6 +72,11 @@ impl Crowd {
         self.dropped
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
     pub(super) fn handle_advertisement(
         &mut self,
         tokens: Tokens,
