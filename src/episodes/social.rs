@@ -104,7 +104,7 @@ fn metadata(meeting: &Meeting, place: Option<&str>) -> Metadata {
     }
     metadata.insert("sightings".to_owned(), meeting.sightings.into());
     if let Some(place) = place {
-        metadata.insert("location".to_owned(), place.into());
+        metadata.insert("place".to_owned(), place.into());
     }
     metadata
 }
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(departure.metadata["departure"], "1970-01-01T00:14:42.000Z");
         assert_eq!(departure.metadata["duration_s"], 882.0);
         assert_eq!(departure.metadata["nearest_rssi_dbm"], -48);
-        assert_eq!(departure.metadata["location"], "Kitchen");
+        assert_eq!(departure.metadata["place"], "Kitchen");
         assert_eq!(departure.facts, [appears_in("Alice", "Kitchen", at(0).utc)]);
         assert_eq!(builder.poll_draft(), None);
     }
@@ -163,7 +163,7 @@ mod tests {
         builder.handle_observation(&met("Alice", 0, None), None);
 
         let draft = builder.poll_draft().unwrap();
-        assert!(draft.facts.is_empty() && !draft.metadata.contains_key("location"));
+        assert!(draft.facts.is_empty() && !draft.metadata.contains_key("place"));
     }
 
     fn met(person: &str, arrival_ms: i64, departure_ms: Option<i64>) -> PresenceObservation {
