@@ -64,9 +64,10 @@ pub struct Person {
     /// Addresses of devices that keep theirs: `C0:FF:EE:00:12:34`.
     #[serde(default)]
     pub addresses: Vec<String>,
-    /// File that holds the identity resolving key of a device that changes its address: 32 hex digits.
+    /// File that holds the identity resolving key of a device that changes its address; empty: none. See
+    /// [`IdentityKey::parse`] for what stands in it.
     #[serde(default)]
-    pub key_file: Option<String>,
+    pub key_file: String,
 }
 
 impl std::fmt::Debug for Person {

@@ -139,7 +139,10 @@ fn an_airliner_that_reports_its_speed_is_believed() {
     let mut tracker = tracker();
     for second in 0..60 {
         let away_deg = 0.00225 * f64::from(u8::try_from(second).unwrap());
-        tracker.handle_reading(&report(second, moved(PositionReport { speed_mps: Some(250.0), ..fix_at(second) }, away_deg)));
+        tracker.handle_reading(&report(
+            second,
+            moved(PositionReport { speed_mps: Some(250.0), ..fix_at(second) }, away_deg),
+        ));
     }
 
     assert_eq!(tracker.counts().fixes, 60);
@@ -217,9 +220,9 @@ fn only_a_believable_receiver_time_may_set_the_clock() {
 #[test]
 fn a_rollover_is_seen_without_a_clock_too() {
     let mut tracker = tracker();
-    let mut reading = report(0, PositionReport { time: Some(Timestamp::parse("2006-09-15T09:00:00Z").unwrap()), ..fix_at(0) });
-    reading.captured_at =
-        Stamp { monotonic_ms: 0, utc: Timestamp::from_millis(0), quality: ClockQuality::Unset };
+    let mut reading =
+        report(0, PositionReport { time: Some(Timestamp::parse("2006-09-15T09:00:00Z").unwrap()), ..fix_at(0) });
+    reading.captured_at = Stamp { monotonic_ms: 0, utc: Timestamp::from_millis(0), quality: ClockQuality::Unset };
 
     tracker.handle_reading(&reading);
 

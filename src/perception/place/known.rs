@@ -140,6 +140,7 @@ fn moved(mean: Position, centre: Position, visits: u32) -> Position {
         east_deg -= 360.0_f64.copysign(east_deg);
     }
     let longitude_deg = mean.longitude_deg + east_deg * share;
-    let longitude_deg = if longitude_deg.abs() > 180.0 { longitude_deg - 360.0_f64.copysign(longitude_deg) } else { longitude_deg };
+    let longitude_deg =
+        if longitude_deg.abs() > 180.0 { longitude_deg - 360.0_f64.copysign(longitude_deg) } else { longitude_deg };
     Position::new(mean.latitude_deg + north_deg, longitude_deg).unwrap_or(centre)
 }

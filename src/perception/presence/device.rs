@@ -2,8 +2,8 @@
 //!
 //! In: advertisements. Out: [`Traits`], hashed and short. Never: a name or a payload that lasts.
 
-use crate::domain::reading::Advertisement;
 use crate::domain::reading::AddressType;
+use crate::domain::reading::Advertisement;
 use crate::domain::reading::Sender;
 
 /// Hashes kept of each kind, at most.

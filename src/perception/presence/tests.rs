@@ -62,7 +62,7 @@ fn a_known_person_is_recognised_by_key_through_changing_addresses_and_not_counte
     let person = Person {
         name: "Alice".to_owned(),
         addresses: vec!["C0:FF:EE:00:12:34".to_owned()],
-        key_file: Some("alice.key".to_owned()),
+        key_file: "alice.key".to_owned(),
     };
     person.introduce(&mut known, Some("ec0234a357c8ad05341010a60a397d9b")).unwrap();
     let mut tracker =
@@ -152,7 +152,7 @@ fn people_beyond_the_bound_count_as_devices() {
 
 #[test]
 fn a_wrong_config_is_told_without_showing_an_address() {
-    let person = Person { name: String::new(), addresses: vec!["C0:FF:EE".to_owned()], key_file: None };
+    let person = Person { name: String::new(), addresses: vec!["C0:FF:EE".to_owned()], key_file: String::new() };
     let config = Config { absence_s: f64::NAN, tokens_max: 0, people: vec![person], ..Config::default() };
 
     let mistakes = config.mistakes();
