@@ -1,1 +1,3 @@
 //! percept
+
+pub mod perception;
