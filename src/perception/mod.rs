@@ -1,6 +1,7 @@
-//! Turns readings into observations: levels, spectra, sound classes, scenes, places, presence.
+//! Understands readings.
 //!
-//! In: readings and the passing of time. Out: observations.
-//! Only [`model`] touches files; nothing here reads a clock or writes to the store.
+//! In: [`crate::domain::reading::Reading`]s of one sensor, in order. Out: [`crate::domain::observation`]s.
+//! Never: files, sockets, threads or the clock; only `model` names the model runtime and touches model files.
 
 pub mod model;
+pub mod sound;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::domain::disposition::Disposition;
+
 /// A model that could not be loaded or run. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
@@ -20,6 +22,14 @@ pub enum ModelError {
         file: PathBuf,
         /// Which part does not hold.
         cause: String,
+    },
+    /// The file could not be written: a full disk or a missing permission. Nothing half-written is left.
+    #[error("cannot write model {}: {source}", file.display())]
+    Unwritable {
+        /// The model file.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// The graph computes with quantised integers. Another file is needed: the float32 export of the same model.
     #[error("model {} is quantised ({what}): only float32 ONNX models give right results, take the float32 file", file.display())]
@@ -79,4 +89,21 @@ pub enum ModelError {
         /// What did not fit, or the runtime's own words.
         cause: String,
     },
+}
+
+impl ModelError {
+    /// What the caller should do: go on without this model, or try once more later.
+    pub fn disposition(&self) -> Disposition {
+        match self {
+            Self::Unwritable { .. } | Self::Unreadable { .. } => Disposition::Retry,
+            Self::Run { .. } => Disposition::SetAside,
+            Self::Malformed { .. }
+            | Self::Quantised { .. }
+            | Self::HalfPrecision { .. }
+            | Self::ExternalData { .. }
+            | Self::MissingOutput { .. }
+            | Self::MissingInput { .. }
+            | Self::Unsupported { .. } => Disposition::Degrade,
+        }
+    }
 }

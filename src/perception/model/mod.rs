@@ -10,10 +10,14 @@
 
 mod error;
 mod onnx;
+mod onnx_build;
 mod precision;
 pub mod runtime;
+mod tflite;
 mod tract;
 mod wire;
+pub mod yamnet;
 
 pub use error::ModelError;
+pub use tflite::TfliteError;
 pub use tract::TractRuntime;

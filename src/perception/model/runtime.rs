@@ -80,6 +80,9 @@ pub trait Model: Send {
     /// # Errors
     /// [`ModelError::Run`] when the number, type or length of the inputs is not what the model was loaded for.
     fn run(&mut self, inputs: &[Values<'_>]) -> Result<Vec<Output>, ModelError>;
+
+    /// The text the file carries under `key` in its ONNX metadata, such as the names of its classes.
+    fn metadata(&self, key: &str) -> Option<&str>;
 }
 
 /// Something that can load models.

@@ -5,6 +5,7 @@
 //! Each large weight goes from the file into its tensor once and becomes a constant of the graph; input shapes are
 //! fixed before anything is inferred, because real exports have a dynamic batch and masks that only fold then.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,11 +33,13 @@ impl Runtime for TractRuntime {
     fn load(&self, file: &Path, spec: &ModelSpec) -> Result<Box<dyn Model>, ModelError> {
         let mut onnx = OnnxFile::open(file, &spec.outputs)?;
         check_inputs(file, &onnx, spec)?;
+        let metadata = std::mem::take(&mut onnx.model.metadata_props);
+        let metadata = metadata.into_iter().map(|entry| (entry.key, entry.value)).collect();
         let graph = parse(file, &mut onnx)?;
         drop(onnx);
         let plan = prepare(graph, &spec.inputs)
             .map_err(|error| ModelError::Unsupported { file: file.into(), cause: sentence(&error) })?;
-        Ok(Box::new(TractModel { file: file.into(), inputs: spec.inputs.clone(), plan }))
+        Ok(Box::new(TractModel { file: file.into(), inputs: spec.inputs.clone(), metadata, plan }))
     }
 }
 
@@ -44,6 +47,7 @@ impl Runtime for TractRuntime {
 struct TractModel {
     file: PathBuf,
     inputs: Vec<InputSpec>,
+    metadata: BTreeMap<String, String>,
     plan: Arc<TypedRunnableModel>,
 }
 
@@ -59,6 +63,10 @@ impl Model for TractModel {
         }
         let outputs = self.plan.run(tensors).map_err(|error| failed(sentence(&error)))?;
         outputs.iter().map(|value| output(value).map_err(|error| failed(sentence(&error)))).collect()
+    }
+
+    fn metadata(&self, key: &str) -> Option<&str> {
+        self.metadata.get(key).map(String::as_str)
     }
 }
 
