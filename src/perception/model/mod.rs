@@ -8,16 +8,20 @@
 //!
 //! This folder never decides what a score means, and it never reads a clock.
 
+mod channel_last;
 mod error;
 mod onnx;
 mod onnx_build;
+mod pixel_op;
 mod precision;
 pub mod runtime;
 mod tflite;
 mod tract;
 mod wire;
 pub mod yamnet;
+mod yamnet_plan;
 
 pub use error::ModelError;
 pub use tflite::TfliteError;
 pub use tract::TractRuntime;
+pub use tract::YamnetRuntime;

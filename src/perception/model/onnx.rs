@@ -89,6 +89,15 @@ impl OnnxFile {
         Ok(tensor)
     }
 
+    /// Takes out one initial value by name, with its data; an empty tensor when the graph has none of that name.
+    pub(super) fn take_tensor(&mut self, name: &str) -> Result<pb::TensorProto, ModelError> {
+        if let Some(weight) = self.weights.remove(name) {
+            return self.read_weight(&weight);
+        }
+        let small = self.model.graph.iter().flat_map(|graph| &graph.initializer);
+        Ok(small.into_iter().find(|tensor| tensor.name == name).cloned().unwrap_or_default())
+    }
+
     fn read_small_weights(&mut self) -> Result<(), ModelError> {
         let small: Vec<String> = self
             .weights

@@ -82,7 +82,10 @@ pub trait Model: Send {
     fn run(&mut self, inputs: &[Values<'_>]) -> Result<Vec<Output>, ModelError>;
 
     /// The text the file carries under `key` in its ONNX metadata, such as the names of its classes.
-    fn metadata(&self, key: &str) -> Option<&str>;
+    fn metadata(&self, key: &str) -> Option<&str> {
+        let _ = key;
+        None
+    }
 }
 
 /// Something that can load models.

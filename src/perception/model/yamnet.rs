@@ -14,6 +14,8 @@ use prost::Message;
 
 use crate::perception::model::ModelError;
 use crate::perception::model::onnx_build::GraphBuilder;
+use crate::perception::model::runtime::InputSpec;
+use crate::perception::model::runtime::ModelSpec;
 use crate::perception::model::tflite::ElementType;
 use crate::perception::model::tflite::Table;
 use crate::perception::model::tflite::Tflite;
@@ -49,6 +51,16 @@ mod code {
     pub(super) const FULLY_CONNECTED: i32 = 9;
     pub(super) const LOGISTIC: i32 = 14;
     pub(super) const MEAN: i32 = 40;
+}
+
+impl ModelSpec {
+    /// The imported YAMNet for `windows` windows a run: one input, then scores and embedding.
+    pub fn yamnet(windows: usize) -> Self {
+        Self {
+            inputs: vec![InputSpec::f32(INPUT, &[windows, PATCH_FRAMES, MEL_BANDS])],
+            outputs: vec![SCORES.into(), EMBEDDING.into()],
+        }
+    }
 }
 
 /// Why a `.tflite` file could not be imported as YAMNet.
