@@ -166,7 +166,7 @@ fn stand_in(header: &pb::TensorProto) -> pb::ValueInfoProto {
 
 fn put_constant(model: &mut InferenceModel, outlet: OutletId, tensor: Arc<Tensor>) -> TractResult<()> {
     model.inputs.retain(|input| *input != outlet);
-    let fact = InferenceFact::from(&tensor);
+    let fact = InferenceFact::try_from(&tensor)?;
     let constant: Box<dyn InferenceOp> = Box::new(Const::new(tensor)?);
     model.node_mut(outlet.node).op = constant;
     model.set_outlet_fact(outlet, fact)
