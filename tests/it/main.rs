@@ -1,1 +1,4 @@
 //! tests
+
+/// YAMNet: import, parity with other runtimes, damaged files.
+mod yamnet;
