@@ -12,6 +12,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub mod config;
+pub mod models;
 pub mod output;
 pub mod when;
 
@@ -60,6 +61,9 @@ enum Command {
     /// Check the config file, or print the built-in one
     #[command(subcommand)]
     Config(config::Command),
+    /// List, fetch and verify the model files
+    #[command(subcommand)]
+    Models(models::Command),
 }
 
 impl Shared {
@@ -96,6 +100,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
 fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
     match &cli.command {
         Command::Config(command) => config::run(command, &cli.shared, io),
+        Command::Models(command) => models::run(command, &cli.shared, io),
     }
 }
 

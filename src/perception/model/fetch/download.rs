@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::io::Write;
+use std::path::Path;
 
 use crate::perception::model::fetch::http::Answer;
 use crate::perception::model::fetch::http::Http;
@@ -138,10 +139,7 @@ fn receive(
     tell: &mut dyn FnMut(Step<'_>),
 ) -> Result<End, ModelFileError> {
     let part = slot.part();
-    let opened = File::options().create(true).append(true).open(&part);
-    let mut file = opened
-        .and_then(|file| file.set_len(from).map(|()| file))
-        .map_err(|error| slot.write_failed(&part, from, error))?;
+    let mut file = open_at(&part, from).map_err(|error| slot.write_failed(&part, from, error))?;
     let mut block = vec![0; BLOCK_BYTES];
     let mut bytes = from;
     loop {
@@ -163,4 +161,13 @@ fn receive(
         return Ok(End::Complete);
     }
     Ok(End::Interrupted(format!("ended after {bytes} of {} bytes", slot.pin.bytes)))
+}
+
+/// Opens a file to append to it from byte `from` on.
+fn open_at(part: &Path, from: u64) -> io::Result<File> {
+    let file = File::options().create(true).append(true).open(part)?;
+    if file.metadata()?.len() != from {
+        file.set_len(from)?;
+    }
+    Ok(file)
 }

@@ -1,9 +1,8 @@
-//! Model files from folders: what `PERCEPT_MODEL_MIRROR` names.
+//! Model files from folders: a mounted disk, a share, a stick.
 //!
 //! In: folders. Out: the file, copied and checked, from the first folder that has the right bytes under
 //! `<model id>/<file>` or `<file>`. A file of the right name and wrong content is passed over and reported.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -71,23 +70,5 @@ fn open_regular(path: &Path) -> io::Result<Option<File>> {
         Ok(_) => Ok(None),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// The folders that the value of `PERCEPT_MODEL_MIRROR` names, separated by colons; empty parts name none.
-#[must_use]
-pub fn folders(value: Option<&OsStr>) -> Vec<PathBuf> {
-    let parts = value.map(std::env::split_paths).into_iter().flatten();
-    parts.filter(|folder| !folder.as_os_str().is_empty()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mirrors_are_separated_by_colons() {
-        assert_eq!(folders(Some(OsStr::new("/a::b/c:"))), [PathBuf::from("/a"), PathBuf::from("b/c")]);
-        assert_eq!(folders(None), Vec::<PathBuf>::new());
     }
 }

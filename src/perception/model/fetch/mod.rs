@@ -13,7 +13,7 @@ mod download;
 mod http;
 mod local;
 mod lock;
-pub mod mirror;
+mod mirror;
 mod progress;
 mod slot;
 
