@@ -8,3 +8,4 @@
 pub mod coincidence;
 pub mod coverage;
 pub mod moment;
+pub mod visual;
