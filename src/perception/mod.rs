@@ -15,3 +15,7 @@ pub mod scene;
 pub mod text;
 pub mod text_clean;
 pub mod tokenizer;
+pub mod fix;
+pub mod identity;
+pub mod place;
+pub mod presence;
