@@ -1,0 +1,131 @@
+# Shell functions that the scripts beside this file share. Source it; it runs nothing.
+# shellcheck shell=bash
+
+# What a person reads while something long runs.
+say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# Runs a command as root: directly, or through sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo > /dev/null; then
+        sudo "$@"
+    else
+        fail "this step needs root, and there is no sudo: $*"
+    fi
+}
+
+# Which of the named Debian packages are not installed, one a line.
+missing_packages() {
+    local name
+    for name in "$@"; do
+        dpkg-query -W -f '${Status}' "$name" 2> /dev/null | grep -q ' installed$' || echo "$name"
+    done
+}
+
+# Installs the named Debian packages that are missing; asks apt nothing when none is.
+ensure_packages() {
+    local missing
+    mapfile -t missing < <(missing_packages "$@")
+    if [ "${#missing[@]}" -eq 0 ]; then return; fi
+    command -v apt-get > /dev/null || fail "please install: ${missing[*]} (this machine has no apt-get)"
+    say "installing ${missing[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# A Rust toolchain at least as new as Cargo.toml asks for, on the PATH.
+ensure_rust() {
+    local wanted have
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    if [ -d "$HOME/.cargo/bin" ]; then PATH=$HOME/.cargo/bin:$PATH; fi
+    have=$(rust_version)
+    if [ -n "$have" ] && at_least "$have" "$wanted"; then return; fi
+    if ! command -v rustup > /dev/null; then
+        say "installing Rust with rustup (found: ${have:-no Rust}; needed: $wanted)"
+        curl --proto '=https' --tlsv1.2 -fsSL https://sh.rustup.rs |
+            sh -s -- -y --profile minimal --component clippy --component rustfmt
+        PATH=$HOME/.cargo/bin:$PATH
+    else
+        say "updating Rust with rustup (found: ${have:-no Rust}; needed: $wanted)"
+        rustup toolchain install stable --profile minimal --component clippy --component rustfmt
+    fi
+    have=$(rust_version)
+    if [ -n "$have" ] && at_least "$have" "$wanted"; then return; fi
+    # The default toolchain is older than the one just installed: this folder takes the new one.
+    export RUSTUP_TOOLCHAIN=stable
+    have=$(rust_version)
+    { [ -n "$have" ] && at_least "$have" "$wanted"; } || fail "Rust $wanted or newer is needed, found ${have:-none}"
+}
+
+rust_version() { rustc --version 2> /dev/null | awk '{ print $2 }' || true; }
+
+# at_least HAVE WANTED: whether version HAVE is WANTED or newer.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+# private_apt DIR ARCHITECTURES STATUS: sets APT_CONFIG so that apt-get and apt-cache work on lists of
+# their own under DIR: this machine's Debian suites, sources included, at the addresses and with the
+# keys of this machine's own settings. Needs no root and leaves the machine's lists alone.
+# STATUS is the dpkg status file: the machine's own, or an empty one where nothing counts as installed.
+private_apt() {
+    local dir=$1 architectures=$2 status=$3 suite name found
+    # shellcheck source=/dev/null
+    suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    if [ -z "$suite" ]; then fail "this step takes packages from Debian, and this machine is not one"; fi
+    mkdir -p "$dir"/etc/{sources.list.d,preferences.d} "$dir/state/lists/partial" "$dir/cache/archives/partial"
+    dir=$(cd "$dir" && pwd)
+    rm -f "$dir"/etc/sources.list.d/*
+    for name in "$suite" "$suite-updates" "$suite-security"; do
+        found=$(apt_source_of_suite "$name" | head -n 1)
+        if [ -z "$found" ]; then continue; fi
+        cat > "$dir/etc/sources.list.d/$name.sources" <<SOURCES
+Types: deb deb-src
+URIs: ${found%% *}
+Suites: $name
+Components: main
+Architectures: $architectures
+Signed-By: ${found##* }
+SOURCES
+    done
+    # shellcheck disable=SC2086  # one name a word
+    cat > "$dir/conf" <<CONF
+Dir::Etc "$dir/etc/";
+Dir::Etc::parts "/etc/apt/apt.conf.d";
+Dir::Etc::trustedparts "/etc/apt/trusted.gpg.d";
+Dir::State "$dir/state";
+Dir::State::status "$status";
+Dir::Cache "$dir/cache";
+APT::Architecture "${architectures%% *}";
+APT::Architectures { $(printf '"%s"; ' $architectures)};
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Debug::NoLocking "true";
+CONF
+    export APT_CONFIG=$dir/conf
+    apt-get update -qq
+}
+
+# Lines "URI KEYRING" for a suite, from both forms of apt's source files.
+apt_source_of_suite() {
+    local wanted=$1 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    {
+        find /etc/apt/sources.list.d -name '*.sources' -exec awk -v want="$wanted" -v keyring="$keyring" '
+            function flush() { if (uri != "" && match_suite && enabled) print uri, key; uri = ""; match_suite = 0; enabled = 1; key = keyring }
+            BEGIN { enabled = 1; key = keyring }
+            /^[[:space:]]*$/ { flush(); next }
+            /^URIs:/ { uri = $2 }
+            /^Enabled: *no/ { enabled = 0 }
+            /^Signed-By: *\// { key = $2 }
+            /^Suites:/ { for (i = 2; i <= NF; i++) if ($i == want) match_suite = 1 }
+            END { flush() }' {} \;
+        find /etc/apt -maxdepth 2 -name '*.list' -exec awk -v want="$wanted" -v keyring="$keyring" '
+            $1 != "deb" { next }
+            { key = keyring; if (match($0, /signed-by=[^] ]+/)) key = substr($0, RSTART + 10, RLENGTH - 10)
+              sub(/\[[^]]*\] */, ""); if ($3 == want) print $2, key }' {} \;
+    } 2> /dev/null || true
+}
