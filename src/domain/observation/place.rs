@@ -1,0 +1,1 @@
+//! Where the device was: stays and trips found in the fixes.

@@ -1,0 +1,4 @@
+//! Understands readings.
+//!
+//! In: [`crate::domain::reading::Reading`]s of one sensor, in order. Out: [`crate::domain::observation`]s.
+//! Never: files, sockets, threads or the clock; only `model` names the model runtime and touches model files.
