@@ -129,3 +129,6 @@ apt_source_of_suite() {
               sub(/\[[^]]*\] */, ""); if ($3 == want) print $2, key }' {} \;
     } 2> /dev/null || true
 }
+
+# The built program with the demo's configuration and store.
+percept() { "${PERCEPT_PROGRAM:-${CARGO_TARGET_DIR:-target}/debug/percept}" "$@" --config config/demo.toml --data-dir "${data_dir:-var/demo/data}"; }
