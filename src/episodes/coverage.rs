@@ -82,7 +82,10 @@ mod tests {
 
         let rows = log.finish();
 
-        assert_eq!(rows.iter().map(span).collect::<Vec<_>>(), [(0, 59 * 60_000 + 1_000), (HOUR_MS, HOUR_MS + 1_741_000)]);
+        assert_eq!(
+            rows.iter().map(span).collect::<Vec<_>>(),
+            [(0, 59 * 60_000 + 1_000), (HOUR_MS, HOUR_MS + 1_741_000)]
+        );
     }
 
     #[test]

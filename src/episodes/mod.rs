@@ -5,5 +5,6 @@
 //! the same verbs: `handle_observation`, `handle_timeout`, `poll_timeout`, `poll_draft`, `finish`.
 //! Never: I/O, ids of device or session, the clock.
 
+pub mod coincidence;
 pub mod coverage;
 pub mod moment;

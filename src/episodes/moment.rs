@@ -54,7 +54,8 @@ impl Moment {
     /// The parts in their fixed order, joined by ". "; else the text; else `Multimodal capture`.
     #[must_use]
     pub fn content(&self) -> String {
-        let list = |label: &str, names: &[String]| (!names.is_empty()).then(|| format!("{label}: {}", names.join(", ")));
+        let list =
+            |label: &str, names: &[String]| (!names.is_empty()).then(|| format!("{label}: {}", names.join(", ")));
         let parts: Vec<String> = [
             self.person.as_ref().map(|name| format!("Met {name}")),
             self.transcript.as_ref().map(|words| format!("Said: \"{words}\"")),
@@ -146,7 +147,10 @@ impl Moment {
     fn spatial_part(&self) -> Option<Value> {
         present([
             ("locationLabel", self.location.clone().map(Value::from)),
-            ("gps", self.position_deg.map(|(latitude, longitude)| json!({"latitude": latitude, "longitude": longitude}))),
+            (
+                "gps",
+                self.position_deg.map(|(latitude, longitude)| json!({"latitude": latitude, "longitude": longitude})),
+            ),
         ])
     }
 
@@ -250,7 +254,8 @@ mod tests {
     #[test]
     fn the_document_leaves_absent_parts_out() {
         let moment = Moment { sound_class: Some("Dog".into()), ..Moment::default() };
-        let id = EpisodeId::of_external(&crate::domain::id::DeviceId::new("d"), &crate::domain::id::ExternalId::new("x"));
+        let id =
+            EpisodeId::of_external(&crate::domain::id::DeviceId::new("d"), &crate::domain::id::ExternalId::new("x"));
 
         let document = moment.document(id, &SessionId::new("s"), Timestamp::from_millis(7));
 

@@ -1,0 +1,8 @@
+//! Joins the stages of the device side.
+//!
+//! In: sensors, the config, the models that are there. Out: rows in the store and documents beside it.
+//! This is the shell: it owns the files, the threads and the clock that the stages never touch.
+
+pub mod clock;
+pub mod identity;
+pub mod moments;
