@@ -4,5 +4,6 @@
 //! This is the shell: it owns the files, the threads and the clock that the stages never touch.
 
 pub mod clock;
+pub mod digest;
 pub mod identity;
 pub mod moments;
