@@ -291,15 +291,8 @@ def write_advertisements(path, length_ms):
 
 
 def advertisement(at_ms, address, address_type, rssi_dbm, name):
-    return {
-        "at_ms": at_ms,
-        "address": address,
-        "address_type": address_type,
-        "rssi_dbm": rssi_dbm,
-        "name": name,
-        "service_uuids": [],
-        "manufacturer_data": {},
-    }
+    line = {"at_ms": at_ms, "address": address, "address_type": address_type, "rssi_dbm": rssi_dbm}
+    return {**line, "name": name} if name else line
 
 
 # --- session.toml ----------------------------------------------------------------------------------
