@@ -3,8 +3,8 @@
 #
 # The standard library for aarch64 comes from rustup where its servers answer, else from Debian
 # (scripts/cross_toolchain.sh); CROSS_TOOLCHAIN=debian or =rustup asks for one of them.
-# The built program replays the demo session under qemu-user; each audio class and each count of
-# episodes must be the one that this machine's own build gives.
+# "compare" replays the demo with this machine's own build, and with the ARM build under qemu:
+# both have to give the same episodes with the same sound classes.
 #
 # usage: cross.sh build | compare
 #   PERCEPT_CROSS_PROFILE   cargo profile, default "release"
@@ -15,22 +15,26 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 triple=aarch64-unknown-linux-gnu
+sysroot=/usr/aarch64-linux-gnu
 profile=${PERCEPT_CROSS_PROFILE:-release}
 target_dir=${CARGO_TARGET_DIR:-target}
 program=$target_dir/$triple/$([ "$profile" = dev ] && echo debug || echo "$profile")/percept
 
+is_arm() { [ "$(uname -m)" = aarch64 ]; }
+
 build() {
-    ensure_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     ensure_rust
-    choose_toolchain
+    if ! is_arm; then
+        ensure_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+        choose_toolchain
+        # ring, blake3 and SQLite compile C: they take the compiler from these names.
+        export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+        export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+        export AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
+    fi
     say "building percept for $triple ($profile)"
-    # ring, blake3 and SQLite compile C: they take the compiler from these names.
-    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-    export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
-    export AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
     cargo build --locked --bin percept --target "$triple" --profile "$profile"
-    file_size=$(stat -c %s "$program")
-    say "built $program ($((file_size / 1024 / 1024)) MiB)"
+    say "built $program ($(($(stat -c %s "$program") / 1024 / 1024)) MiB)"
 }
 
 # Leaves RUSTC set when the library comes from Debian.
@@ -50,7 +54,47 @@ choose_toolchain() {
     export RUSTC
 }
 
+# Prints the emulator's name, installing it where it is missing.
+emulator() {
+    local name package
+    for name in qemu-aarch64-static qemu-aarch64; do
+        if command -v "$name"; then return; fi
+    done
+    # Debian 13 renamed the package.
+    for package in qemu-user-static qemu-user; do
+        if [ -n "$(apt-cache policy "$package" | awk '/Candidate: [0-9]/')" ]; then break; fi
+    done
+    ensure_packages "$package" >&2
+    command -v qemu-aarch64-static || command -v qemu-aarch64 || fail "no qemu for aarch64 was found"
+}
+
+compare() {
+    local sessions=(var/demo/session/home var/demo/session/sail.log)
+    say "replaying the demo with this machine's build"
+    data_dir=var/cross/native
+    remember "${sessions[@]}"
+    say "replaying the demo with the ARM build"
+    local wrapper=$program
+    if ! is_arm; then
+        wrapper=var/cross/percept-arm
+        printf '#!/bin/sh\nexec %s -L %s %s "$@"\n' "$(emulator)" "$sysroot" "$program" > "$wrapper"
+        chmod +x "$wrapper"
+    fi
+    data_dir=var/cross/arm
+    PERCEPT_PROGRAM=$wrapper remember "${sessions[@]}"
+    python3 scripts/same_episodes.py var/cross/native/episodes.jsonl var/cross/arm/episodes.jsonl
+}
+
+# Replays into a fresh store and writes its episodes beside it.
+remember() {
+    rm -rf "$data_dir"
+    mkdir -p "$data_dir"
+    percept replay "$@"
+    percept episodes --format jsonl > "$data_dir/episodes.jsonl"
+}
+
 case ${1:-} in
     build) build ;;
+    compare) compare ;;
     *) fail "usage: cross.sh build | compare" ;;
 esac
