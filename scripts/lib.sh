@@ -48,8 +48,7 @@ ensure_rust() {
     if [ -n "$have" ] && at_least "$have" "$wanted"; then return; fi
     if ! command -v rustup > /dev/null; then
         say "installing Rust with rustup (found: ${have:-no Rust}; needed: $wanted)"
-        curl --proto '=https' --tlsv1.2 -fsSL https://sh.rustup.rs |
-            sh -s -- -y --profile minimal --component clippy --component rustfmt
+        install_rustup
         PATH=$HOME/.cargo/bin:$PATH
     else
         say "updating Rust with rustup (found: ${have:-no Rust}; needed: $wanted)"
@@ -57,10 +56,29 @@ ensure_rust() {
     fi
     have=$(rust_version)
     if [ -n "$have" ] && at_least "$have" "$wanted"; then return; fi
-    # The default toolchain is older than the one just installed: this folder takes the new one.
-    export RUSTUP_TOOLCHAIN=stable
+    # The user's default toolchain is an older one: this folder alone takes the new one.
+    rustup override set stable
     have=$(rust_version)
     { [ -n "$have" ] && at_least "$have" "$wanted"; } || fail "Rust $wanted or newer is needed, found ${have:-none}"
+}
+
+# The Rust project's own installer, checked against the hash beside it; changes only the user's home.
+install_rustup() {
+    local triple folder address=https://static.rust-lang.org/rustup/dist
+    case $(uname -m) in
+        x86_64) triple=x86_64-unknown-linux-gnu ;;
+        # A 64-bit kernel under a 32-bit Raspberry Pi OS says aarch64 as well.
+        aarch64) triple=$([ "$(dpkg --print-architecture)" = armhf ] && echo armv7-unknown-linux-gnueabihf || echo aarch64-unknown-linux-gnu) ;;
+        armv7l) triple=armv7-unknown-linux-gnueabihf ;;
+        *) fail "there is no known Rust for $(uname -m); install Rust yourself and try again" ;;
+    esac
+    folder=$(mktemp -d)
+    curl --proto '=https' --tlsv1.2 -fsSL "$address/$triple/rustup-init" -o "$folder/rustup-init"
+    curl --proto '=https' --tlsv1.2 -fsSL "$address/$triple/rustup-init.sha256" | awk '{ print $1 "  rustup-init" }' > "$folder/sum"
+    (cd "$folder" && sha256sum --quiet -c sum)
+    chmod +x "$folder/rustup-init"
+    "$folder/rustup-init" -y --no-modify-path --profile minimal --component clippy --component rustfmt
+    rm -rf "$folder"
 }
 
 rust_version() { rustc --version 2> /dev/null | awk '{ print $2 }' || true; }
@@ -89,7 +107,7 @@ URIs: ${found%% *}
 Suites: $name
 Components: main
 Architectures: $architectures
-Signed-By: ${found##* }
+$([ -e "${found##* }" ] && echo "Signed-By: ${found##* }")
 SOURCES
     done
     # shellcheck disable=SC2086  # one name a word
