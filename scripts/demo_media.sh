@@ -48,8 +48,10 @@ rm -f -- *.deb
 
 say "downloading receiver logs from gpsd's source package"
 apt-get source -qq --download-only gpsd
+# The archive's signature may stand beside it.
+archive=$(find . -name 'gpsd_*.orig.tar.*' ! -name '*.asc' | head -n 1)
 for log in "${receiver_logs[@]}"; do
-    tar -xf gpsd_*.orig.tar.* --wildcards --strip-components=3 -C "$dir/gps" "*/test/daemon/$log"
+    tar -xf "$archive" --wildcards --strip-components=3 -C "$dir/gps" "*/test/daemon/$log"
 done
 rm -rf "$dir/deb" "$dir/apt"
 touch "$dir/complete"
