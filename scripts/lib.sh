@@ -39,30 +39,39 @@ ensure_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# A Rust toolchain at least as new as Cargo.toml asks for, on the PATH.
+# A Rust toolchain on the PATH: with rustup the one that rust-toolchain.toml names, without it any that
+# Cargo.toml allows. Installs rustup where there is neither.
 ensure_rust() {
-    local wanted have
-    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    local oldest pinned
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    pinned=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
     if [ -d "$HOME/.cargo/bin" ]; then PATH=$HOME/.cargo/bin:$PATH; fi
-    have=$(rust_version)
-    if [ -n "$have" ] && at_least "$have" "$wanted"; then return; fi
     if ! command -v rustup > /dev/null; then
-        say "installing Rust with rustup (found: ${have:-no Rust}; needed: $wanted)"
+        if new_enough "$oldest"; then return; fi
+        say "installing Rust with rustup (found: $(rust_version); needed: $oldest)"
         install_rustup
         PATH=$HOME/.cargo/bin:$PATH
-    else
-        say "updating Rust with rustup (found: ${have:-no Rust}; needed: $wanted)"
-        rustup toolchain install stable --profile minimal --component clippy --component rustfmt
     fi
-    have=$(rust_version)
-    if [ -n "$have" ] && at_least "$have" "$wanted"; then return; fi
-    # The user's default toolchain is an older one: this folder alone takes the new one.
+    if rustup toolchain list | grep -q "^$pinned"; then return; fi
+    say "installing Rust $pinned"
+    if rustup toolchain install "$pinned" --profile minimal --component clippy --component rustfmt; then return; fi
+    # Without the network, what is there may still do.
+    RUSTUP_TOOLCHAIN=stable new_enough "$oldest" || fail "Rust $oldest or newer is needed and could not be installed"
+    say "Rust $pinned cannot be had here: this folder takes $(RUSTUP_TOOLCHAIN=stable rust_version)"
     rustup override set stable
-    have=$(rust_version)
-    { [ -n "$have" ] && at_least "$have" "$wanted"; } || fail "Rust $wanted or newer is needed, found ${have:-none}"
 }
 
-# The Rust project's own installer, checked against the hash beside it; changes only the user's home.
+rust_version() { rustc --version 2> /dev/null | awk '{ print $2 }' || true; }
+
+# new_enough OLDEST: whether the compiler on the PATH is OLDEST or newer.
+new_enough() {
+    local have
+    have=$(rust_version)
+    [ -n "$have" ] && [ "$(printf '%s\n%s\n' "$1" "$have" | sort -V | head -n 1)" = "$1" ]
+}
+
+# The Rust project's own installer, checked against the hash beside it; changes only the user's home. Brings no
+# toolchain of its own.
 install_rustup() {
     local triple folder address=https://static.rust-lang.org/rustup/dist
     case $(uname -m) in
@@ -77,14 +86,9 @@ install_rustup() {
     curl --proto '=https' --tlsv1.2 -fsSL "$address/$triple/rustup-init.sha256" | awk '{ print $1 "  rustup-init" }' > "$folder/sum"
     (cd "$folder" && sha256sum --quiet -c sum)
     chmod +x "$folder/rustup-init"
-    "$folder/rustup-init" -y --no-modify-path --profile minimal --component clippy --component rustfmt
+    "$folder/rustup-init" -y --no-modify-path --default-toolchain none
     rm -rf "$folder"
 }
-
-rust_version() { rustc --version 2> /dev/null | awk '{ print $2 }' || true; }
-
-# at_least HAVE WANTED: whether version HAVE is WANTED or newer.
-at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
 # private_apt DIR ARCHITECTURES STATUS: sets APT_CONFIG so that apt-get and apt-cache work on lists of
 # their own under DIR: this machine's Debian suites, sources included, at the addresses and with the
