@@ -11,3 +11,5 @@ mod clip_parity; // CLIP's preprocessing and tokens equal the reference's
 mod places;
 /// Crowds of devices and floods of advertisements.
 mod presence;
+/// The house rules that no compiler knows: imports, names, sizes, clock.
+mod architecture;
