@@ -3,7 +3,6 @@
 //! In: an id. Out: [`EpisodeDetail`]. Never: the bytes of vectors or media.
 
 use crate::domain::episode::EmbeddingKind;
-use crate::domain::episode::MediaKind;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::ModelId;
 use crate::domain::time::Timestamp;

@@ -35,7 +35,8 @@ pub(crate) fn put(connection: &Connection, episode_id: &str, embeddings: &[Embed
     )?;
     for embedding in embeddings {
         let (model, kind) = (embedding.model_id.as_str(), embedding.kind.as_str());
-        statement.execute((episode_id, model, kind, embedding.vector.len(), encode(&embedding.vector)))?;
+        let dims = i64::try_from(embedding.vector.len()).unwrap_or(i64::MAX);
+        statement.execute((episode_id, model, kind, dims, encode(&embedding.vector)))?;
     }
     Ok(())
 }

@@ -86,8 +86,8 @@ fn score(one: (i64, i64), other: (i64, i64)) -> f64 {
 /// all that began earlier: within one class of lengths it cannot have begun more than the class's longest length ago.
 fn candidates(connection: &Connection, id: &str, span: Span<'_>) -> rusqlite::Result<Vec<Candidate>> {
     let mut found = Vec::new();
-    for class in 0..=SPAN_CLASS_MS_MAX.len() {
-        let earliest = SPAN_CLASS_MS_MAX.get(class).map_or(i64::MIN, |longest| span.start.saturating_sub(*longest));
+    let earliest_of_class = SPAN_CLASS_MS_MAX.map(|longest| span.start.saturating_sub(longest));
+    for (class, earliest) in (0_i64..).zip(earliest_of_class.into_iter().chain([i64::MIN])) {
         let later = (span.start, span.end, "ASC");
         let earlier = (earliest, span.start.saturating_sub(1), "DESC");
         for (from, to, order) in [later, earlier] {
@@ -101,7 +101,7 @@ fn scan(
     connection: &Connection,
     id: &str,
     span: Span<'_>,
-    class: usize,
+    class: i64,
     (from, to): (i64, i64),
     order: &str,
 ) -> rusqlite::Result<Vec<Candidate>> {

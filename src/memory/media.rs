@@ -54,9 +54,9 @@ pub(crate) fn write(dir: &Path, media: &Media) -> Result<MediaRow, StoreError> {
         return Ok(row);
     }
     let (incoming, parent) = (dir.join(INCOMING_DIR), dir.join(MEDIA_DIR).join(folder));
-    for folder in [&incoming, &parent] {
-        create_dir(folder)?;
-    }
+    create_dir(&incoming)?;
+    let is_new_folder = !parent.exists();
+    create_dir(&parent)?;
     let unfinished = incoming.join(&hash);
     write_whole(&unfinished, &media.bytes).map_err(|error| {
         // Whatever was written would only take the room that is missing.
@@ -65,7 +65,9 @@ pub(crate) fn write(dir: &Path, media: &Media) -> Result<MediaRow, StoreError> {
     })?;
     std::fs::rename(&unfinished, &path).map_err(|error| StoreError::from_io("write", &path, error))?;
     store::sync_dir(&parent)?;
-    store::sync_dir(&dir.join(MEDIA_DIR))?;
+    if is_new_folder {
+        store::sync_dir(&dir.join(MEDIA_DIR))?;
+    }
     Ok(row)
 }
 
@@ -104,7 +106,7 @@ pub(crate) fn put(
     episode_id: &str,
     media: &[MediaRow],
 ) -> rusqlite::Result<()> {
-    for (ordinal, file) in media.iter().enumerate() {
+    for (ordinal, file) in (0_i64..).zip(media) {
         let known: bool = connection
             .prepare_cached("SELECT EXISTS (SELECT 1 FROM media WHERE hash = ?1)")?
             .query_row([&file.hash], |row| row.get(0))?;

@@ -8,7 +8,7 @@
 //!
 //! This module alone names the database. It never reads the clock, decides what is worth remembering, or talks to a network.
 
-pub mod append;
+mod append;
 pub mod clock;
 pub mod command;
 pub mod coverage;
@@ -16,7 +16,7 @@ pub mod detail;
 pub mod dump;
 pub mod embedding;
 pub mod error;
-pub mod graph;
+mod graph;
 pub mod links;
 pub mod lock;
 pub mod media;

@@ -24,7 +24,7 @@ use std::path::Path;
 pub const PREFIX_DIGITS_MIN: usize = 4;
 
 /// Ids named when a beginning fits several.
-const AMBIGUOUS_IDS_MAX: usize = 10;
+const AMBIGUOUS_IDS_MAX: u32 = 10;
 
 /// Which end of the timeline comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

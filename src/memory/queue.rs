@@ -92,13 +92,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// The next command, waiting up to `timeout`; without end when `None`.
-    pub(crate) fn pop(&self, timeout: Option<Duration>) -> Popped<T> {
-        self.pop_wanted(timeout, |_| true)
-    }
-
-    /// The next command that is wanted; the others keep their places.
-    pub(crate) fn pop_wanted(&self, timeout: Option<Duration>, is_wanted: impl Fn(&T) -> bool) -> Popped<T> {
+    /// The next command that is wanted, waiting up to `timeout`, without end when `None`. The others keep their places.
+    pub(crate) fn pop(&self, timeout: Option<Duration>, is_wanted: impl Fn(&T) -> bool) -> Popped<T> {
         let mut state = self.lock();
         loop {
             let place = state.items.iter().position(&is_wanted);
@@ -174,7 +169,7 @@ mod tests {
             std::thread::yield_now();
         }
 
-        let popped = [queue.pop(None), queue.pop(None), queue.pop(None)];
+        let popped = [0, 1, 2].map(|_| queue.pop(None, |_| true));
 
         assert_eq!(popped, [Popped::Item(0), Popped::Item(1), Popped::Item(2)]);
         assert_eq!(sender.join().unwrap(), Ok(()));
@@ -198,12 +193,13 @@ mod tests {
         assert_eq!(sender.join().unwrap(), Err(Rejected::Stuck("no room".to_owned())));
         queue.close("done");
         assert_eq!(queue.push_beyond_bound(2), Err(Rejected::Closed("done".to_owned())));
-        assert_eq!(queue.pop(None), Popped::Item(0));
-        assert_eq!(queue.pop(None), Popped::Closed);
+        assert_eq!(queue.pop(None, |item| *item > 0), Popped::Closed);
+        assert_eq!(queue.pop(None, |_| true), Popped::Item(0));
+        assert_eq!(queue.pop(None, |_| true), Popped::Closed);
     }
 
     #[test]
     fn an_empty_queue_times_out() {
-        assert_eq!(Queue::<u8>::new(1).pop(Some(Duration::from_millis(1))), Popped::Timeout);
+        assert_eq!(Queue::<u8>::new(1).pop(Some(Duration::from_millis(1)), |_| true), Popped::Timeout);
     }
 }

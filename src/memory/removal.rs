@@ -36,14 +36,13 @@ pub(crate) fn prune_expired(
     now: Timestamp,
 ) -> rusqlite::Result<(usize, Vec<String>)> {
     let expired: Vec<(String, String)> = connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT id, device_id FROM episodes WHERE decay_class = 'session' AND timestamp < ?1 AND clock_quality <> ?2
-             ORDER BY timestamp, id LIMIT ?3",
-        )?
-        .query_map(
-            (now.plus_millis(-SESSION_KEPT_MS).as_millis(), ClockQuality::Unset.as_str(), PRUNE_ROWS_MAX),
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?
+             ORDER BY timestamp, id LIMIT {PRUNE_ROWS_MAX}"
+        ))?
+        .query_map((now.plus_millis(-SESSION_KEPT_MS).as_millis(), ClockQuality::Unset.as_str()), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
         .collect::<Result<_, _>>()?;
     let mut unused = Vec::new();
     for (id, device_id) in &expired {

@@ -47,13 +47,11 @@ pub(crate) struct Shared {
     end_reason: Mutex<Option<String>>,
 }
 
-impl Default for Shared {
-    fn default() -> Self {
-        Self { queue: Queue::new(1), counters: Mutex::default(), end_reason: Mutex::default() }
-    }
-}
-
 impl Shared {
+    pub(crate) fn new(queue: Queue<Command>) -> Self {
+        Self { queue, counters: Mutex::default(), end_reason: Mutex::default() }
+    }
+
     pub(crate) fn counters(&self) -> Counters {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Counters { sends_blocked: self.queue.blocked_total(), ..counters }
@@ -79,7 +77,6 @@ enum Replacement {
 }
 
 /// The thread's state.
-#[derive(Debug)]
 pub(crate) struct Worker {
     store: Store,
     clock: Box<dyn Clock>,
@@ -146,7 +143,7 @@ impl Worker {
     fn next(&self, is_full: bool) -> Popped<Command> {
         let wait_ms = self.due_ms.saturating_sub(self.clock.monotonic_ms()).clamp(0, GROUP_MS);
         let timeout = (!self.group.is_empty()).then(|| Duration::from_millis(wait_ms.unsigned_abs()));
-        self.shared.queue.pop_wanted(timeout, |command| !is_full || matches!(command, Command::Question(_)))
+        self.shared.queue.pop(timeout, |command| !is_full || matches!(command, Command::Question(_)))
     }
 
     fn take(&mut self, mut row: RowCommand) -> Result<(), StoreError> {

@@ -63,7 +63,7 @@ impl Writer {
     /// # Errors
     /// [`StoreError::Io`] when the system gives no thread.
     pub fn spawn(store: Store, clock: Box<dyn Clock>) -> Result<Self, StoreError> {
-        let shared = Arc::new(Shared { queue: Queue::new(QUEUE_ROWS_MAX), ..Shared::default() });
+        let shared = Arc::new(Shared::new(Queue::new(QUEUE_ROWS_MAX)));
         let path = store.path.clone();
         let worker = Worker::new(store, clock, Arc::clone(&shared));
         let thread = std::thread::Builder::new()
