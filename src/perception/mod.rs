@@ -2,3 +2,5 @@
 //!
 //! In: [`crate::domain::reading::Reading`]s of one sensor, in order. Out: [`crate::domain::observation`]s.
 //! Never: files, sockets, threads or the clock; only `model` names the model runtime and touches model files.
+
+pub mod log_mel;

@@ -1,1 +1,3 @@
 //! tests
+
+mod log_mel; // log-mel frames against numpy
