@@ -4,6 +4,7 @@
 //! Never: files, sockets, threads or the clock; only `model` names the model runtime and touches model files.
 
 pub mod gate;
+pub mod hearing;
 pub mod level;
 pub mod log_mel;
 pub mod pcm;

@@ -100,7 +100,11 @@ impl ChannelMap {
 
     fn picked(&self, offered: u16) -> Vec<usize> {
         let all = 0..offered;
-        if self.0.is_empty() { all.map(usize::from).collect() } else { self.0.iter().copied().map(usize::from).collect() }
+        if self.0.is_empty() {
+            all.map(usize::from).collect()
+        } else {
+            self.0.iter().copied().map(usize::from).collect()
+        }
     }
 }
 

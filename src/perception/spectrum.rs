@@ -128,7 +128,8 @@ fn bands(power: &[f64; BINS]) -> [f64; BAND_COUNT] {
     for (bin, power) in power.iter().enumerate() {
         let frequency_hz = frequency_hz(bin);
         let edges = BAND_EDGES_HZ.windows(2);
-        let mut inside = bands.iter_mut().zip(edges).filter(|(_, edge)| edge[0] <= frequency_hz && frequency_hz < edge[1]);
+        let mut inside =
+            bands.iter_mut().zip(edges).filter(|(_, edge)| edge[0] <= frequency_hz && frequency_hz < edge[1]);
         if let Some((band, _)) = inside.next() {
             *band += power;
         }
@@ -217,7 +218,8 @@ mod tests {
 
     #[test]
     fn the_strongest_five_peaks_come_first() {
-        let tones = tones(&[(300.0, 0.05), (900.0, 0.2), (1_500.0, 0.1), (2_500.0, 0.02), (5_000.0, 0.3), (7_000.0, 0.01)]);
+        let tones =
+            tones(&[(300.0, 0.05), (900.0, 0.2), (1_500.0, 0.1), (2_500.0, 0.02), (5_000.0, 0.3), (7_000.0, 0.01)]);
 
         let peaks = Analyzer::new().analyze(&tones).peaks;
 
@@ -236,7 +238,9 @@ mod tests {
     }
 
     fn tones(tones: &[(f64, f64)]) -> Vec<f32> {
-        let at = |n: u32| tones.iter().map(move |(hz, amplitude)| amplitude * (2.0 * PI * hz * f64::from(n) / 16_000.0).sin());
+        let at = |n: u32| {
+            tones.iter().map(move |(hz, amplitude)| amplitude * (2.0 * PI * hz * f64::from(n) / 16_000.0).sin())
+        };
         (0..7_680).map(|n| at(n).sum::<f64>() as f32).collect()
     }
 }
