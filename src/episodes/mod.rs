@@ -4,3 +4,5 @@
 //! Out: [`crate::domain::episode::Draft`]s and [`crate::domain::coverage::Coverage`]. One builder per modality, all with
 //! the same verbs: `handle_observation`, `handle_timeout`, `poll_timeout`, `poll_draft`, `finish`.
 //! Never: I/O, ids of device or session, the clock.
+
+pub mod audio;
