@@ -24,3 +24,6 @@ mod scene;
 mod store_faults;
 /// YAMNet: import, parity with other runtimes, damaged files.
 mod yamnet;
+//! tests
+
+mod log_mel; // log-mel frames against numpy
