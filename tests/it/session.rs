@@ -22,7 +22,8 @@ use std::path::Path;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-const MANIFEST: &str = "format = 1\nsession_id = \"s1\"\nstarted_at = \"2026-05-01T09:30:00Z\"\nclock_quality = \"network\"\n";
+const MANIFEST: &str =
+    "format = 1\nsession_id = \"s1\"\nstarted_at = \"2026-05-01T09:30:00Z\"\nclock_quality = \"network\"\n";
 
 struct Folder(TempDir);
 
@@ -92,9 +93,9 @@ fn sound(readings: &[Reading]) -> (Vec<f64>, Vec<Loss>) {
 fn losses(readings: &[Reading]) -> Vec<(i64, Loss)> {
     readings
         .iter()
-        .filter_map(|reading| match &reading.payload {
-            Payload::Loss(loss) => Some((reading.captured_at.monotonic_ms, loss.clone())),
-            _ => None,
+        .filter_map(|reading| {
+            let Payload::Loss(loss) = &reading.payload else { return None };
+            Some((reading.captured_at.monotonic_ms, loss.clone()))
         })
         .collect()
 }
@@ -234,7 +235,8 @@ fn bad_files_become_losses_and_the_good_ones_are_kept() {
     let session = folder.open();
     let readings: Vec<_> = merge(session.sensors()).collect();
 
-    let told: Vec<_> = losses(&readings).into_iter().map(|(at_ms, loss)| (at_ms, loss.length_ms, loss.detail)).collect();
+    let told: Vec<_> =
+        losses(&readings).into_iter().map(|(at_ms, loss)| (at_ms, loss.length_ms, loss.detail)).collect();
     let expected = [
         (0, Some(0), "microphone/abc.wav"),
         (0, Some(0), "microphone/notes.txt"),

@@ -38,7 +38,8 @@ fn logs() -> Vec<PathBuf> {
         Some(root().join("../shared")),
         Some(root().join("../../shared")),
     ];
-    let shared = candidates.into_iter().flatten().find(|path| path.is_dir()).unwrap_or_else(|| root().join("../shared"));
+    let shared =
+        candidates.into_iter().flatten().find(|path| path.is_dir()).unwrap_or_else(|| root().join("../shared"));
     listed(&shared.join("data/gps"), ".log")
 }
 
@@ -58,9 +59,9 @@ fn open(path: &Path) -> Result<Session, SessionError> {
 }
 
 fn positions(session: &Session) -> Vec<PositionReport> {
-    let position = |payload| match payload {
-        Payload::Position(GpsReport::Position(position)) => Some(position),
-        _ => None,
+    let position = |payload| {
+        let Payload::Position(GpsReport::Position(position)) = payload else { return None };
+        Some(position)
     };
     merge(session.sensors()).filter_map(|reading| position(reading.payload)).collect()
 }
@@ -124,7 +125,10 @@ fn bare_logs_start_when_a_believable_fix_says_and_else_when_they_were_written() 
 
         let header = session.header();
         match expected {
-            Some(time) => assert_eq!((header.started.utc.to_string(), header.started.quality), ((*time).to_owned(), ClockQuality::Gps)),
+            Some(time) => assert_eq!(
+                (header.started.utc.to_string(), header.started.quality),
+                ((*time).to_owned(), ClockQuality::Gps)
+            ),
             None => assert_eq!((header.start_is_known, header.started.quality), (false, ClockQuality::Unset)),
         }
     }

@@ -121,7 +121,9 @@ fn sound(readings: &[Reading]) -> Vec<(u32, u16, String)> {
             _ => runs.push((chunk.sample_rate_hz, chunk.channel_count, format, values)),
         }
     }
-    runs.into_iter().map(|(rate, channels, format, all)| (rate, channels, format!("{format} {}", all.join(" ")))).collect()
+    runs.into_iter()
+        .map(|(rate, channels, format, all)| (rate, channels, format!("{format} {}", all.join(" "))))
+        .collect()
 }
 
 fn any_chunk() -> impl Strategy<Value = SoundChunk> {
@@ -142,11 +144,13 @@ fn any_chunk() -> impl Strategy<Value = SoundChunk> {
 }
 
 fn any_event() -> impl Strategy<Value = (SensorKind, Payload)> {
-    let degrees = |limit: i64| (-limit * 10_000_000..=limit * 10_000_000).prop_map(|tenth| {
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-        let degrees = tenth as f64 / 1e7;
-        degrees
-    });
+    let degrees = |limit: i64| {
+        (-limit * 10_000_000..=limit * 10_000_000).prop_map(|tenth| {
+            #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+            let degrees = tenth as f64 / 1e7;
+            degrees
+        })
+    };
     let position = (0..=3_u8, degrees(90), degrees(180), proptest::option::of(0..2_000_000_000_000_i64)).prop_map(
         |(mode, latitude, longitude, time)| {
             let report = PositionReport {
@@ -170,10 +174,11 @@ fn any_event() -> impl Strategy<Value = (SensorKind, Payload)> {
         "[a-z0-9]{1,20}".prop_map(Sender::Token),
         "\\PC{0,10}x".prop_map(Sender::Person),
     ];
-    let advertised = (sender, proptest::option::of(any::<i16>()), proptest::option::of("\\PC{0,20}"))
-        .prop_map(|(sender, rssi_dbm, name)| {
+    let advertised = (sender, proptest::option::of(any::<i16>()), proptest::option::of("\\PC{0,20}")).prop_map(
+        |(sender, rssi_dbm, name)| {
             (SensorKind::Bluetooth, Payload::Advertisement(Advertisement { rssi_dbm, name, ..advertisement(sender) }))
-        });
+        },
+    );
     let picture = proptest::collection::vec(any::<u8>(), 0..50).prop_map(|rest| {
         let bytes = [&b"\xFF\xD8\xFF"[..], &rest].concat().into();
         (SensorKind::Camera, Payload::Picture(Picture { format: PixelFormat::Jpeg, size_px: None, bytes }))
@@ -183,10 +188,7 @@ fn any_event() -> impl Strategy<Value = (SensorKind, Payload)> {
 
 /// Readings in order, each a few milliseconds behind the one before.
 fn any_recording() -> impl Strategy<Value = Vec<Reading>> {
-    let one = prop_oneof![
-        any_event(),
-        any_chunk().prop_map(|chunk| (SensorKind::Microphone, Payload::Sound(chunk))),
-    ];
+    let one = prop_oneof![any_event(), any_chunk().prop_map(|chunk| (SensorKind::Microphone, Payload::Sound(chunk))),];
     proptest::collection::vec((1..2_000_i64, one), 0..30).prop_map(|list| {
         let (mut offset_ms, mut sound_end_ms) = (0, 0);
         let place = |(step, (kind, payload))| {
@@ -244,11 +246,9 @@ fn a_recorded_session_says_what_it_was_told() {
     assert_eq!(session.clock_steps(), [step]);
     let told: Vec<_> = found
         .iter()
-        .filter_map(|reading| match &reading.payload {
-            Payload::Loss(loss) => {
-                Some((reading.captured_at.monotonic_ms, loss.length_ms, loss.reason, loss.detail.as_str()))
-            }
-            _ => None,
+        .filter_map(|reading| {
+            let Payload::Loss(loss) = &reading.payload else { return None };
+            Some((reading.captured_at.monotonic_ms, loss.length_ms, loss.reason, loss.detail.as_str()))
         })
         .filter(|(.., detail)| !detail.contains("folder camera/"))
         .collect();

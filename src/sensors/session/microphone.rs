@@ -50,12 +50,7 @@ struct Open {
 }
 
 impl RecordedMicrophone {
-    pub(super) fn new(
-        stream: &StreamHeader,
-        files: Vec<TimedFile>,
-        clock: SessionClock,
-        problems: Problems,
-    ) -> Self {
+    pub(super) fn new(stream: &StreamHeader, files: Vec<TimedFile>, clock: SessionClock, problems: Problems) -> Self {
         Self {
             source: stream.source.clone(),
             files: files.into(),
