@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 pub mod config;
 pub mod episodes;
+pub mod models;
 pub mod output;
 pub mod progress;
 pub mod replay;
@@ -73,6 +74,9 @@ enum Command {
     /// Check the config file, or print the built-in one
     #[command(subcommand)]
     Config(config::Command),
+    /// List, fetch and verify the model files
+    #[command(subcommand)]
+    Models(models::Command),
 }
 
 impl Shared {
@@ -113,6 +117,7 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),
+        Command::Models(command) => models::run(command, &cli.shared, io),
     }
 }
 

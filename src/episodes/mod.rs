@@ -9,3 +9,5 @@ pub mod coincidence;
 pub mod coverage;
 pub mod moment;
 pub mod visual;
+pub mod social;
+pub mod spatial;

@@ -5,11 +5,16 @@
 
 pub mod camera;
 pub mod clip;
+pub mod fix;
+pub mod identity;
 pub mod image;
 pub mod jpeg_end;
+pub mod jpeg_scan;
 pub mod labels;
 pub mod model;
 pub mod pixels;
+pub mod place;
+pub mod presence;
 pub mod scene;
 pub mod sound;
 pub mod text;
