@@ -5,3 +5,17 @@
 
 pub mod model;
 pub mod sound;
+pub mod camera;
+pub mod clip;
+pub mod image;
+pub mod jpeg_end;
+pub mod labels;
+pub mod pixels;
+pub mod scene;
+pub mod text;
+pub mod text_clean;
+pub mod tokenizer;
+pub mod fix;
+pub mod identity;
+pub mod place;
+pub mod presence;

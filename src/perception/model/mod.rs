@@ -25,3 +25,11 @@ pub use error::ModelError;
 pub use tflite::TfliteError;
 pub use tract::TractRuntime;
 pub use tract::YamnetRuntime;
+mod digest;
+pub mod fetch;
+mod file_error;
+pub mod locate;
+pub mod manifest;
+mod record;
+
+pub use file_error::ModelFileError;
