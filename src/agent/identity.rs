@@ -2,7 +2,6 @@
 //!
 //! In: drafts from the builders, and whose capture it is. Out: records. Never: I/O, the clock.
 
-use crate::agent::clock::BootClock;
 use crate::domain::episode::Draft;
 use crate::domain::episode::Episode;
 use crate::domain::episode::EpisodeRecord;
@@ -46,20 +45,20 @@ impl Capture {
         if self.start_is_known { start.utc } else { Timestamp::from_millis(start.monotonic_ms) }
     }
 
-    /// The record of a draft. Times are corrected by what `clock` has learned since; the id is not.
+    /// The record of a draft. Its times are as stamped: the store moves what was captured before the clock was right.
+    /// An episode in which the clock was set ends as long after its start as the monotonic clock says.
     #[must_use]
-    pub fn record(&self, draft: Draft, clock: &BootClock) -> EpisodeRecord {
+    pub fn record(&self, draft: Draft) -> EpisodeRecord {
         let id = self.id_of(&draft);
-        let (start, end) = (clock.corrected(draft.start), clock.corrected(draft.end));
-        let shift_ms = start.utc.millis_since(draft.start.utc);
+        let length_ms = draft.end.millis_since(draft.start).max(0);
+        let ended_at = draft.start.utc.plus_millis(length_ms);
         let mut metadata = draft.metadata;
         if draft.tool_name == moment::TOOL_NAME {
             metadata.insert("multimodal_episode_id".to_owned(), id.to_string().into());
         }
         let mut facts = draft.facts;
-        for fact in &mut facts {
-            fact.valid_from = fact.valid_from.plus_millis(shift_ms);
-            fact.valid_to = fact.valid_to.map(|time| time.plus_millis(shift_ms));
+        for fact in facts.iter_mut().filter(|fact| fact.valid_to == Some(draft.end.utc)) {
+            fact.valid_to = Some(ended_at);
         }
         let episode = Episode {
             id,
@@ -67,11 +66,11 @@ impl Capture {
             device_id: self.device_id.clone(),
             session_id: self.session_id.clone(),
             source: draft.source,
-            timestamp: start.utc,
-            ended_at: end.utc.max(start.utc),
+            timestamp: draft.start.utc,
+            ended_at,
             boot_id: self.boot_id.clone(),
-            monotonic_ms: start.monotonic_ms,
-            clock_quality: start.quality,
+            monotonic_ms: draft.start.monotonic_ms,
+            clock_quality: draft.start.quality,
             modality: draft.modality,
             tool_name: draft.tool_name.to_owned(),
             content: draft.content,
@@ -95,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_met_person_is_permanent_with_importance_nine() {
-        let record = capture(true).record(draft(Modality::Social, 5), &BootClock::new(Timestamp::default()));
+        let record = capture(true).record(draft(Modality::Social, 5));
 
         assert_eq!(record.episode.decay_class, DecayClass::Permanent);
         assert_eq!(record.episode.importance, 9);
@@ -110,6 +109,16 @@ mod tests {
 
         assert_eq!(capture(false).id_of(&early), capture(false).id_of(&late));
         assert_ne!(capture(true).id_of(&early), capture(true).id_of(&late));
+    }
+
+    #[test]
+    fn an_episode_in_which_the_clock_was_set_is_no_longer_than_it_was() {
+        let mut draft = draft(Modality::Spatial, 5);
+        draft.end = Stamp { monotonic_ms: 65, utc: Timestamp::from_millis(1_000_000), quality: ClockQuality::Gps };
+
+        let episode = capture(true).record(draft).episode;
+
+        assert_eq!(episode.ended_at.millis_since(episode.timestamp), 60);
     }
 
     fn capture(start_is_known: bool) -> Capture {

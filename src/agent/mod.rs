@@ -6,4 +6,16 @@
 pub mod clock;
 pub mod digest;
 pub mod identity;
+pub mod machine;
+pub mod models;
+pub mod moment_maker;
 pub mod moments;
+pub mod people;
+pub mod pipeline;
+pub mod places;
+pub mod recorder;
+pub mod replay;
+pub mod senses;
+pub mod sights;
+pub mod sounds;
+pub mod surroundings;

@@ -13,6 +13,8 @@ use crate::domain::disposition::Disposition;
 use crate::domain::episode::EpisodeRecord;
 use crate::domain::id::EpisodeId;
 use crate::domain::time::Timestamp;
+use crate::memory::writer::Writer;
+use anyhow::Context as _;
 use serde_json::Value;
 use std::fs;
 use std::io::Write as _;
@@ -141,6 +143,27 @@ impl MomentFolder {
     }
 }
 
+/// Writes the rows that a crash kept from their documents.
+///
+/// # Errors
+/// When a row cannot be stored; its marker stays for the next start.
+pub fn reconcile(folder: &MomentFolder, writer: &Writer) -> anyhow::Result<usize> {
+    let records = folder.pending().context("look for moments without a row")?;
+    let ids: Vec<EpisodeId> = records.iter().map(|record| record.episode.id).collect();
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    for record in records {
+        writer.append(record)?;
+    }
+    writer.flush()?;
+    for id in &ids {
+        folder.settle(*id)?;
+    }
+    tracing::info!(count = ids.len(), "moments of an interrupted run have their rows");
+    Ok(ids.len())
+}
+
 fn failed(action: &'static str, file: &Path, source: std::io::Error) -> MomentError {
     MomentError { action, file: file.to_owned(), source }
 }
@@ -176,7 +199,6 @@ fn replace_file(file: &Path, bytes: &[u8]) -> Result<(), MomentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::clock::BootClock;
     use crate::agent::identity::Capture;
     use crate::domain::episode::Metadata;
     use crate::domain::id::BootId;
@@ -240,6 +262,6 @@ mod tests {
             boot_id: BootId::new("b"),
             start_is_known: true,
         };
-        capture.record(draft, &BootClock::new(Timestamp::default()))
+        capture.record(draft)
     }
 }

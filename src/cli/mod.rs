@@ -12,7 +12,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub mod config;
+pub mod episodes;
+pub mod models;
 pub mod output;
+pub mod progress;
+pub mod replay;
+pub mod show;
+pub mod stats;
 pub mod when;
 
 /// What a command talks to.
@@ -57,9 +63,20 @@ pub struct Shared {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Play recorded sessions into the store: sound, pictures, GPS and Bluetooth become episodes
+    Replay(replay::Args),
+    /// List what is remembered
+    Episodes(episodes::Args),
+    /// Show one episode with everything that belongs to it
+    Show(show::Args),
+    /// Count what the store holds
+    Stats,
     /// Check the config file, or print the built-in one
     #[command(subcommand)]
     Config(config::Command),
+    /// List, fetch and verify the model files
+    #[command(subcommand)]
+    Models(models::Command),
 }
 
 impl Shared {
@@ -95,7 +112,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
 
 fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
     match &cli.command {
+        Command::Replay(args) => replay::run(args, &cli.shared, io),
+        Command::Episodes(args) => episodes::run(args, &cli.shared, io),
+        Command::Show(args) => show::run(args, &cli.shared, io),
+        Command::Stats => stats::run(&cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),
+        Command::Models(command) => models::run(command, &cli.shared, io),
     }
 }
 

@@ -104,25 +104,25 @@ fn element_table(value: &Value) -> Option<&Table> {
 /// Puts every known value alone into an otherwise empty config: what fails there fails for itself.
 fn wrong_values<T: DeserializeOwned>(given: &Table, known: &Table) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
+    try_table::<T>(&[], given, known, &mut mistakes);
+    mistakes
+}
+
+fn try_table<T: DeserializeOwned>(above: &[&str], given: &Table, known: &Table, mistakes: &mut Vec<Mistake>) {
     for (key, value) in given {
         let Some(known_value) = known.get(key) else { continue };
+        let path = [above, &[key]].concat();
         match (known_value, value) {
-            (Value::Table(inner_known), Value::Table(inner)) => {
-                for (name, leaf) in inner.iter().filter(|(name, _)| inner_known.contains_key(*name)) {
-                    let section = Value::Table(Table::from_iter([(name.clone(), leaf.clone())]));
-                    try_alone::<T>(key, section, &format!("{key}.{name}"), &mut mistakes);
-                }
-            }
+            (Value::Table(inner_known), Value::Table(inner)) => try_table::<T>(&path, inner, inner_known, mistakes),
             (Value::Array(_), Value::Array(elements)) => {
                 for (index, element) in elements.iter().enumerate() {
                     let element = Value::Array(vec![without_unknown(element, known_value)]);
-                    try_alone::<T>(key, element, &format!("{key}[{index}]"), &mut mistakes);
+                    try_alone::<T>(&path, element, &format!("{}[{index}]", path.join(".")), mistakes);
                 }
             }
-            _ => try_alone::<T>(key, value.clone(), key, &mut mistakes),
+            _ => try_alone::<T>(&path, value.clone(), &path.join("."), mistakes),
         }
     }
-    mistakes
 }
 
 fn without_unknown(element: &Value, examples: &Value) -> Value {
@@ -134,10 +134,13 @@ fn without_unknown(element: &Value, examples: &Value) -> Value {
     }
 }
 
-fn try_alone<T: DeserializeOwned>(key: &str, value: Value, path: &str, mistakes: &mut Vec<Mistake>) {
-    let alone = Value::Table(Table::from_iter([(key.to_owned(), value)]));
+fn try_alone<T: DeserializeOwned>(path: &[&str], value: Value, name: &str, mistakes: &mut Vec<Mistake>) {
+    let alone = path
+        .iter()
+        .rev()
+        .fold(value, |inner, key| Value::Table(Table::from_iter([((*key).to_owned(), inner)])));
     if let Err(error) = alone.try_into::<T>() {
-        mistakes.push(Mistake { path: path.to_owned(), sentence: first_line(&error) });
+        mistakes.push(Mistake { path: name.to_owned(), sentence: first_line(&error) });
     }
 }
 
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].starts_with("camera.keep:"), "{found:?}");
         assert!(found[1].starts_with("microphone.sample_rate:"), "{found:?}");
-        assert!(found[2].starts_with("microphone.channels:"), "{found:?}");
+        assert!(found[2].starts_with("microphone.channels[0]:"), "{found:?}");
         assert!(found[3].starts_with("people[0]:") && found[3].contains("`name`"), "{found:?}");
     }
 

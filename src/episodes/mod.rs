@@ -8,3 +8,6 @@
 pub mod coincidence;
 pub mod coverage;
 pub mod moment;
+pub mod visual;
+pub mod social;
+pub mod spatial;
