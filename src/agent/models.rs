@@ -57,7 +57,7 @@ impl Models {
     #[must_use]
     pub fn load(config: &Config, dir: &Path, memory_bytes: u64, now: Stamp) -> Self {
         let mut models = Self::default();
-        if config.microphone.yamnet {
+        if config.models.yamnet {
             match load_classifier(dir) {
                 Ok((classifier, hash)) => {
                     models.classifier = Some(Arc::new(Mutex::new(classifier)));
