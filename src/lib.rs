@@ -19,8 +19,12 @@
 //! - [`agent`]: joins them; sees everything. [`config`] puts the stages' settings together.
 //! - [`cli`]: one file per command; sees everything.
 
+pub mod agent;
+pub mod cli;
+pub mod config;
 pub mod domain;
 pub mod episodes;
 pub mod memory;
 pub mod perception;
 pub mod sensors;
+pub mod telemetry;

@@ -49,7 +49,7 @@ pub struct Draft {
 }
 
 /// An episode as it is stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Episode {
     /// Derived once, never recomputed.
     pub id: EpisodeId,
@@ -86,7 +86,7 @@ pub struct Episode {
 }
 
 /// An episode with everything that commits in its transaction.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct EpisodeRecord {
     /// The row.
     pub episode: Episode,
@@ -94,12 +94,14 @@ pub struct EpisodeRecord {
     pub embeddings: Vec<Embedding>,
     /// Its edges.
     pub facts: Vec<Fact>,
-    /// Its files.
+    /// Its files; they stand in the media folder, never in a serialised record.
+    #[serde(skip)]
     pub media: Vec<Media>,
 }
 
 /// What a vector was made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EmbeddingKind {
     /// A picture.
     Image,
@@ -122,7 +124,7 @@ impl EmbeddingKind {
 }
 
 /// A vector of unit length and where it comes from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Embedding {
     /// The model; a CLIP model's image and text towers share one id.
     pub model_id: ModelId,

@@ -3,7 +3,7 @@
 use crate::domain::time::Timestamp;
 
 /// A thing the graph knows, unique by (text, kind).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Node {
     /// How it is called: `Alice`, `Kitchen`, `Speech`.
     pub text: String,
@@ -12,7 +12,8 @@ pub struct Node {
 }
 
 /// The kinds of node; handed-in facts may bring others.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NodeKind {
     /// A known person.
     Person,
@@ -52,7 +53,7 @@ impl Node {
 }
 
 /// One edge of the graph, with the sentence it stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Fact {
     /// Where the edge starts.
     pub subject: Node,

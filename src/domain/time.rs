@@ -13,6 +13,14 @@ use std::time::Duration;
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
+/// Midnight (UTC) of the day this program was built: no earlier wall-clock time can be true on a running device.
+/// `SOURCE_DATE_EPOCH` sets it for reproducible builds.
+#[must_use]
+pub fn built_at() -> Timestamp {
+    let seconds: i64 = env!("PERCEPT_BUILT_S").parse().unwrap_or(0);
+    Timestamp(seconds.saturating_mul(1_000))
+}
+
 /// A text that is no RFC 3339 time with an offset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a time with an offset (RFC 3339, for example 2026-05-01T09:30:00+02:00)")]

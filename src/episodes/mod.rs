@@ -6,3 +6,9 @@
 //! Never: I/O, ids of device or session, the clock.
 
 pub mod audio;
+pub mod coincidence;
+pub mod coverage;
+pub mod moment;
+pub mod social;
+pub mod spatial;
+pub mod visual;

@@ -1,3 +1,24 @@
-//! tests
+//! The one integration binary: each module tells a behaviour that can be seen from outside.
 
-mod log_mel; // log-mel frames against numpy
+/// The house rules that no compiler knows: imports, names, sizes, clock.
+mod architecture;
+/// Bad frames, odd formats, static and flickering views become the right episodes.
+mod camera;
+/// A trained small CLIP finds pictures by text and text by pictures.
+mod clip_fixture;
+/// CLIP's preprocessing and tokens equal the reference's.
+mod clip_parity;
+/// Sound, recorded: what is heard, and what becomes of it.
+mod hearing;
+/// Log-mel frames equal the numpy reference's.
+mod log_mel;
+/// Model files: fetched, verified, located, and never used when they are not right.
+mod models;
+/// A day's positions become stays and trips.
+mod places;
+/// Crowds of devices and floods of advertisements.
+mod presence;
+/// Sessions for the tests, and `percept` run on them.
+mod scene;
+/// YAMNet: import, parity with other runtimes, damaged files.
+mod yamnet;

@@ -1,0 +1,182 @@
+//! The models of one command: loaded once, shared by its sessions; what is missing is said once.
+//!
+//! In: the config, the folder of the model files. Out: senses that use what is there. A model that is missing or damaged
+//! costs its observation, never the capture.
+
+use crate::agent::people::People;
+use crate::agent::places::Places;
+use crate::agent::senses::Senses;
+use crate::agent::sights::SharedVision;
+use crate::agent::sights::Sights;
+use crate::agent::sounds::SharedClassifier;
+use crate::agent::sounds::Sounds;
+use crate::config::Config;
+use crate::domain::id::DeviceId;
+use crate::domain::id::ModelId;
+use crate::domain::id::SensorKind;
+use crate::domain::time::Stamp;
+use crate::domain::time::Timestamp;
+use crate::perception::camera::Vision;
+use crate::perception::clip;
+use crate::perception::clip::ClipError;
+use crate::perception::clip::Loader;
+use crate::perception::image::ImageTower;
+use crate::perception::labels::Vocabulary;
+use crate::perception::model::TractRuntime;
+use crate::perception::model::locate;
+use crate::perception::model::locate::ModelFiles;
+use crate::perception::model::manifest::Role;
+use crate::perception::model::runtime::Runtime as _;
+use crate::perception::presence::salt::Salt;
+use crate::perception::sound::SoundClassifier;
+use crate::perception::text::TextTower;
+use crate::sensors::session::SessionHeader;
+use anyhow::Context as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+/// The manifest's name of the sound classifier.
+pub const YAMNET: &str = "yamnet";
+
+/// Pixels on a side of the pictures that the CLIP models of the manifest take.
+const CLIP_SIDE_PX: u32 = 224;
+
+/// The models that are there.
+#[derive(Default)]
+pub struct Models {
+    classifier: Option<SharedClassifier>,
+    vision: Option<SharedVision>,
+    hashes: Vec<(String, String)>,
+    missing: Vec<String>,
+}
+
+impl Models {
+    /// Loads what the config asks for from `dir`. `memory_bytes` is what the machine has.
+    #[must_use]
+    pub fn load(config: &Config, dir: &Path, memory_bytes: u64, now: Stamp) -> Self {
+        let mut models = Self::default();
+        if config.microphone.yamnet {
+            match load_classifier(dir) {
+                Ok((classifier, hash)) => {
+                    models.classifier = Some(Arc::new(Mutex::new(classifier)));
+                    models.hashes.push((YAMNET.to_owned(), hash));
+                }
+                Err(error) => models.missing.push(format!("sounds get no class: {error:#}")),
+            }
+        }
+        if !config.clip.model.is_empty() {
+            match load_vision(&config.clip, dir, memory_bytes, now) {
+                Ok((vision, hash)) => {
+                    models.vision = Some(Arc::new(Mutex::new(vision)));
+                    models.hashes.push((config.clip.model.clone(), hash));
+                }
+                Err(error) => models.missing.push(format!("pictures get no labels and no vectors: {error:#}")),
+            }
+        }
+        models
+    }
+
+    /// The same with a CLIP that stands elsewhere, under the hash given.
+    #[must_use]
+    pub fn with_vision(mut self, vision: Vision, hash: &str) -> Self {
+        let id = vision.tower.model_id().to_string();
+        self.vision = Some(Arc::new(Mutex::new(vision)));
+        self.hashes.push((id, hash.to_owned()));
+        self
+    }
+
+    /// (model id, digest of its files) of each model that is there.
+    #[must_use]
+    pub fn hashes(&self) -> Vec<(String, String)> {
+        self.hashes.clone()
+    }
+
+    /// One sentence for each model that is not there: what it costs, why, and what to do.
+    #[must_use]
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// Senses for one session.
+    ///
+    /// # Errors
+    /// When a person's key file cannot be read or holds no key.
+    pub fn senses(
+        &self,
+        config: &Config,
+        header: &SessionHeader,
+        device: &DeviceId,
+        earliest: Timestamp,
+    ) -> anyhow::Result<Senses> {
+        let channel_map = header.stream(SensorKind::Microphone).and_then(|stream| stream.channel_map.clone());
+        Ok(Senses {
+            sounds: Sounds::new(config, channel_map, self.classifier.clone()),
+            sights: Sights::new(config.camera, config.visual, self.vision.clone()),
+            places: Places::new(
+                config.gps.clone(),
+                config.place_config(),
+                &config.spatial,
+                device.as_str(),
+                earliest,
+            ),
+            people: People::new(
+                config.presence_config(),
+                crate::agent::people::known_people(&config.people)?,
+                Salt::of_session(header.session_id.as_str()),
+            ),
+        })
+    }
+}
+
+fn load_classifier(dir: &Path) -> anyhow::Result<(SoundClassifier, String)> {
+    let files = locate::locate(dir, YAMNET)?;
+    let graph = files.path(Role::Sound).context("the manifest names no graph of YAMNet")?;
+    Ok((SoundClassifier::open(graph)?, files.digest()))
+}
+
+fn load_vision(config: &clip::Config, dir: &Path, memory_bytes: u64, now: Stamp) -> anyhow::Result<(Vision, String)> {
+    let id = ModelId::new(config.model.clone());
+    clip::admit(&id, memory_bytes, config.force)?;
+    let files = locate::locate(dir, &config.model)?;
+    let vision = open_vision(config, id, CLIP_SIDE_PX, &files, now)?;
+    Ok((vision, files.digest()))
+}
+
+fn open_vision(
+    config: &clip::Config,
+    id: ModelId,
+    side_px: u32,
+    files: &ModelFiles,
+    now: Stamp,
+) -> Result<Vision, ClipError> {
+    let image = loader(files.path(Role::Image).map(Path::to_owned));
+    let text = loader(files.path(Role::Text).map(Path::to_owned));
+    vision(config, id, side_px, &image, text, now)
+}
+
+/// CLIP from wherever its towers come.
+///
+/// # Errors
+/// [`ClipError`] when a tower cannot be loaded or run.
+pub fn vision(
+    config: &clip::Config,
+    id: ModelId,
+    side_px: u32,
+    image: &Loader,
+    text: Loader,
+    now: Stamp,
+) -> Result<Vision, ClipError> {
+    let mut text = TextTower::new(id.clone(), config.text_idle_s, text);
+    let vocabulary = Vocabulary::embed(config, &mut text, now)?;
+    // The text tower goes before the image tower comes: never both in memory at start.
+    drop(text);
+    Ok(Vision { tower: ImageTower::load(id, side_px, image)?, vocabulary })
+}
+
+/// Loads a tower from that file.
+#[must_use]
+pub fn loader(file: Option<PathBuf>) -> Loader {
+    Box::new(move |spec| TractRuntime.load(file.as_deref().unwrap_or_else(|| Path::new("")), spec))
+}

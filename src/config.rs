@@ -1,0 +1,176 @@
+//! The settings of every stage in one file.
+//!
+//! In: `percept.toml`. Out: [`Config`], a plain value, checked whole: unknown keys and wrong values are refused, all
+//! at once. Each stage owns its own section; this file only puts them together. `config/percept.toml` is the
+//! documentation: a test holds it equal to the built-in values.
+
+use crate::domain::disposition::Disposition;
+use std::path::Path;
+use std::path::PathBuf;
+
+pub mod check;
+
+/// The commented file with every key at its default.
+pub const DEFAULT_FILE: &str = include_str!("../config/percept.toml");
+
+/// All settings.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The store.
+    pub store: Store,
+    /// Model files.
+    pub models: Models,
+    /// Moments that are made without being asked for.
+    pub moments: crate::episodes::coincidence::Config,
+}
+
+/// Where the store stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Store {
+    /// Folder of `memory.db`; empty: `$STATE_DIRECTORY`, else `~/.local/share/percept`.
+    pub data_dir: String,
+}
+
+/// Where model files stand.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Models {
+    /// Folder of the model files; empty: `models` in the data directory.
+    pub dir: String,
+}
+
+/// A config with where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The file, when there was one.
+    pub file: Option<PathBuf>,
+    /// The settings.
+    pub config: Config,
+    /// Folder of `memory.db`.
+    pub data_dir: PathBuf,
+}
+
+impl Loaded {
+    /// Folder of the model files.
+    #[must_use]
+    pub fn models_dir(&self) -> PathBuf {
+        if self.config.models.dir.is_empty() {
+            self.data_dir.join("models")
+        } else {
+            PathBuf::from(&self.config.models.dir)
+        }
+    }
+}
+
+/// A config that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read. Nothing was changed.
+    #[error("cannot read the config file {}: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no TOML.
+    #[error("{}: {message}", file.display())]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// Line and cause.
+        message: String,
+    },
+    /// Keys or values are wrong. All of them are named.
+    #[error("{} has {} in it:\n  {}", file.display(), plural(mistakes.len()), lines(mistakes))]
+    Mistakes {
+        /// The file.
+        file: PathBuf,
+        /// Each of them.
+        mistakes: Vec<check::Mistake>,
+    },
+}
+
+impl ConfigError {
+    /// An operator must mend the file.
+    #[must_use]
+    pub fn disposition(&self) -> Disposition {
+        Disposition::Stop
+    }
+}
+
+fn plural(count: usize) -> String {
+    if count == 1 { "one mistake".to_owned() } else { format!("{count} mistakes") }
+}
+
+fn lines(mistakes: &[check::Mistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
+}
+
+/// Loads the file that was named, else the first that exists of the usual places, else the built-in values.
+///
+/// # Errors
+/// [`ConfigError`]; a named file that is not there is an error, a usual place that is empty is not.
+pub fn load(named: Option<&Path>) -> Result<Loaded, ConfigError> {
+    let file = named.map(Path::to_owned).or_else(|| usual_places().into_iter().find(|file| file.is_file()));
+    let config = match &file {
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|source| ConfigError::Unreadable { file: file.clone(), source })?;
+            parse(&text, file)?
+        }
+        None => Config::default(),
+    };
+    let data_dir = data_dir(&config);
+    Ok(Loaded { file, config, data_dir })
+}
+
+/// Checks the text of a config file whole.
+///
+/// # Errors
+/// [`ConfigError::Syntax`] or [`ConfigError::Mistakes`].
+pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
+    let given: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| ConfigError::Syntax { file: file.to_owned(), message: error.to_string() })?;
+    let wrong = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
+    let config: Config = check::check(&given, &known_keys()).map_err(wrong)?;
+    let mistakes = config.mistakes();
+    if mistakes.is_empty() { Ok(config) } else { Err(wrong(mistakes)) }
+}
+
+/// Every key that exists, with one example in each list of tables.
+fn known_keys() -> toml::Table {
+    toml::Table::try_from(Config::default()).unwrap_or_default()
+}
+
+impl Config {
+    /// Values that are well-formed and still cannot be meant.
+    #[must_use]
+    pub fn mistakes(&self) -> Vec<check::Mistake> {
+        Vec::new()
+    }
+}
+
+fn usual_places() -> Vec<PathBuf> {
+    let mut places = vec![PathBuf::from("percept.toml")];
+    let home = std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")));
+    places.extend(home.map(|home| home.join("percept/percept.toml")));
+    places.push(PathBuf::from("/etc/percept/percept.toml"));
+    places
+}
+
+fn data_dir(config: &Config) -> PathBuf {
+    if !config.store.data_dir.is_empty() {
+        return PathBuf::from(&config.store.data_dir);
+    }
+    let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    var("STATE_DIRECTORY")
+        .or_else(|| var("XDG_DATA_HOME").map(|home| home.join("percept")))
+        .or_else(|| var("HOME").map(|home| home.join(".local/share/percept")))
+        .unwrap_or_else(|| PathBuf::from("/var/lib/percept"))
+}
