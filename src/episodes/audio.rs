@@ -172,7 +172,7 @@ impl AudioBuilder {
         self.signal.finish();
     }
 
-    /// The scores and peak level heard in the event that is open, for moments: its class and since when.
+    /// The class of the event that is open, where one was recognised: what is heard right now.
     #[must_use]
     pub fn current_class(&self) -> Option<&str> {
         let class = self.open.as_ref()?.class()?;
