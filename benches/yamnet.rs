@@ -33,7 +33,8 @@ fn load(runtime: &dyn Runtime, windows: usize) -> Box<dyn Model> {
 
 fn run(bencher: Bencher<'_, '_>, runtime: &dyn Runtime, windows: usize) {
     let mut model = load(runtime, windows);
-    let values: Vec<f32> = (0..windows * WINDOW_VALUES).map(|value| (value * 7919 % 1009) as f32 / 130.0 - 6.5).collect();
+    let values: Vec<f32> =
+        (0..windows * WINDOW_VALUES).map(|value| (value * 7919 % 1009) as f32 / 130.0 - 6.5).collect();
     bencher.counter(ItemsCount::new(windows)).bench_local(|| model.run(&[Values::F32(divan::black_box(&values))]));
 }
 

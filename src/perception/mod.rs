@@ -11,6 +11,7 @@ pub mod hearing;
 pub mod identity;
 pub mod image;
 pub mod jpeg_end;
+pub mod jpeg_scan;
 pub mod labels;
 pub mod level;
 pub mod log_mel;

@@ -49,13 +49,7 @@ fn taps(at: usize, size: usize, stride: usize) -> (std::ops::Range<usize>, usize
 }
 
 /// A depthwise convolution. `kernel` holds for each group of [`LANES`] channels its nine taps, `bias` one lane a group.
-pub(super) fn depthwise(
-    geometry: Geometry,
-    kernel: &[[Lane; 9]],
-    bias: &[Lane],
-    input: &[Lane],
-    output: &mut [Lane],
-) {
+pub(super) fn depthwise(geometry: Geometry, kernel: &[[Lane; 9]], bias: &[Lane], input: &[Lane], output: &mut [Lane]) {
     let groups = kernel.len();
     let rows = geometry.width * groups;
     let output_rows = geometry.output_width() * groups;
@@ -190,7 +184,9 @@ mod tests {
             depthwise(geometry, &kernel, &bias, &input, &mut output);
 
             for (image, group, i) in [(0, 0, 0), (1, 1, 31), (1, 0, 7)] {
-                let at = |y: usize, x: usize| input[((image * geometry.height + y) * geometry.width + x) * GROUPS + group][i];
+                let at = |y: usize, x: usize| {
+                    input[((image * geometry.height + y) * geometry.width + x) * GROUPS + group][i]
+                };
                 let expected = reference(geometry, at, &kernel[group].map(|lane| lane[i]), bias[group][i]);
                 let image = &output[image * geometry.output_pixels() * GROUPS..];
                 let found: Vec<f32> = (0..expected.len()).map(|pixel| image[pixel * GROUPS + group][i]).collect();

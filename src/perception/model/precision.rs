@@ -97,7 +97,7 @@ fn check_node(file: &Path, node: &pb::NodeProto) -> Result<(), ModelError> {
 /// vendor operators that follow the same names (`QAttention`, `DynamicQuantizeMatMul`, `MatMulNBits`, …).
 fn is_quantised(operator: &str) -> bool {
     let q_name = operator.strip_prefix('Q').and_then(|rest| rest.chars().next());
-    operator.contains("Quantize")
+    operator.to_lowercase().contains("quantize")
         || operator.ends_with("Integer")
         || operator.contains("NBits")
         || q_name.is_some_and(char::is_uppercase)

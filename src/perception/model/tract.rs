@@ -256,10 +256,8 @@ mod tests {
 
     fn value(name: &str, element: DataType) -> pb::ValueInfoProto {
         let tensor = pb::type_proto::Tensor { elem_type: element.into(), shape: None };
-        let r#type = pb::TypeProto {
-            value: Some(pb::type_proto::Value::TensorType(tensor)),
-            ..pb::TypeProto::default()
-        };
+        let r#type =
+            pb::TypeProto { value: Some(pb::type_proto::Value::TensorType(tensor)), ..pb::TypeProto::default() };
         pb::ValueInfoProto { name: name.into(), r#type: Some(r#type), ..pb::ValueInfoProto::default() }
     }
 
@@ -285,8 +283,7 @@ mod tests {
 
     fn load(graph: pb::GraphProto, inputs: &[InputSpec], output: &str) -> Result<Box<dyn Model>, ModelError> {
         let opset_import = vec![pb::OperatorSetIdProto { version: 17, ..pb::OperatorSetIdProto::default() }];
-        let model =
-            pb::ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..pb::ModelProto::default() };
+        let model = pb::ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..pb::ModelProto::default() };
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("towers.onnx");
         std::fs::write(&file, model.encode_to_vec()).unwrap();
@@ -349,8 +346,9 @@ mod tests {
         inputs.input[1] = value("pixels", DataType::Float16);
         let mut casts = two_towers();
         casts.node[1] = node("Cast", &["pixels"], "image");
-        let to = DataType::Float16.into();
-        casts.node[1].attribute = vec![pb::AttributeProto { name: "to".into(), i: to, ..pb::AttributeProto::default() }];
+        let to = i32::from(DataType::Float16).into();
+        casts.node[1].attribute =
+            vec![pb::AttributeProto { name: "to".into(), i: to, ..pb::AttributeProto::default() }];
 
         for graph in [weights, inputs, casts] {
             assert!(refusal(graph).contains("is in half precision"));
