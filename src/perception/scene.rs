@@ -245,8 +245,8 @@ mod tests {
         let mut tracker = SceneTracker::new(Config::default());
         tracker.handle_frame(Signature::of(&street(0, 1.0)), at(0));
 
-        for second in 1..600 {
-            let light = 1.0 + 0.15 * (second as f32 / 40.0).sin();
+        for second in 1..150 {
+            let light = 1.0 + 0.15 * (second as f32 / 20.0).sin();
             let decision = tracker.handle_frame(Signature::of(&street(second, light)), at(second as i64 * 1000));
             assert!(matches!(decision, Decision::Same | Decision::Refresh), "{second} s: {decision:?}");
         }
