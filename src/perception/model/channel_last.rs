@@ -57,9 +57,9 @@ pub(super) fn depthwise(geometry: Geometry, kernel: &[[Lane; 9]], bias: &[Lane],
     for (image, output) in images.zip(output.chunks_exact_mut(geometry.output_pixels() * groups)) {
         for (at, output_row) in output.chunks_exact_mut(output_rows).enumerate() {
             let (vertical, above) = taps(at, geometry.height, geometry.stride);
-            for (group, (kernel, bias)) in kernel.iter().zip(bias).enumerate() {
-                for (at, output) in output_row.iter_mut().skip(group).step_by(groups).enumerate() {
-                    let (horizontal, left) = taps(at, geometry.width, geometry.stride);
+            for (at, output) in output_row.chunks_exact_mut(groups).enumerate() {
+                let (horizontal, left) = taps(at, geometry.width, geometry.stride);
+                for (group, ((output, kernel), bias)) in output.iter_mut().zip(kernel).zip(bias).enumerate() {
                     let mut sum = *bias;
                     for y in vertical.clone() {
                         let row = &image[(above + y - 1) * rows..][..rows];
@@ -124,7 +124,11 @@ fn add_product(sum: &mut Lane, left: &Lane, right: &Lane) {
 
 #[inline(always)]
 fn clip(sum: &Lane) -> Lane {
-    sum.map(|value| value.clamp(0.0, 6.0))
+    let mut clipped = *sum;
+    for value in &mut clipped {
+        *value = value.clamp(0.0, 6.0);
+    }
+    clipped
 }
 
 #[cfg(test)]
