@@ -11,3 +11,4 @@ pub mod moment;
 pub mod visual;
 pub mod social;
 pub mod spatial;
+pub mod audio;

@@ -3,15 +3,20 @@
 //! In: [`crate::domain::reading::Reading`]s of one sensor, in order. Out: [`crate::domain::observation`]s.
 //! Never: files, sockets, threads or the clock; only `model` names the model runtime and touches model files.
 
-pub mod model;
-pub mod sound;
 pub mod camera;
 pub mod clip;
+pub mod fix;
+pub mod identity;
 pub mod image;
 pub mod jpeg_end;
+pub mod jpeg_scan;
 pub mod labels;
+pub mod model;
 pub mod pixels;
+pub mod place;
+pub mod presence;
 pub mod scene;
+pub mod sound;
 pub mod text;
 pub mod text_clean;
 pub mod tokenizer;
@@ -19,3 +24,10 @@ pub mod fix;
 pub mod identity;
 pub mod place;
 pub mod presence;
+pub mod gate;
+pub mod hearing;
+pub mod level;
+pub mod log_mel;
+pub mod pcm;
+pub mod resample;
+pub mod spectrum;

@@ -8,6 +8,10 @@ mod camera;
 mod clip_fixture;
 /// CLIP's preprocessing and tokens equal the reference's.
 mod clip_parity;
+/// The store from outside: what goes through the writer is found by the reader.
+mod memory;
+/// Rows for the tests of the store.
+mod memory_rows;
 /// Model files: fetched, verified, located, and never used when they are not right.
 mod models;
 /// A day's positions become stays and trips.
@@ -16,5 +20,10 @@ mod places;
 mod presence;
 /// Sessions for the tests, and `percept` run on them.
 mod scene;
+/// The store under kill −9, cut files, held locks and crowding.
+mod store_faults;
 /// YAMNet: import, parity with other runtimes, damaged files.
 mod yamnet;
+//! tests
+
+mod log_mel; // log-mel frames against numpy

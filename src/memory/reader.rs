@@ -1,0 +1,155 @@
+//! Reading the store, at any time and beside a running writer.
+//!
+//! In: a data directory. Out: a [`Reader`]: a read-only connection with the queries of its sibling files.
+//! Never: writes, locks out the writer, or waits for it.
+
+use crate::domain::id::DeviceId;
+use crate::domain::id::EpisodeId;
+use crate::domain::id::SessionId;
+use crate::memory::detail;
+use crate::memory::detail::EpisodeDetail;
+use crate::memory::dump;
+use crate::memory::error::StoreError;
+use crate::memory::query;
+use crate::memory::query::EpisodeFilter;
+use crate::memory::query::StoredEpisode;
+use crate::memory::schema;
+use crate::memory::schema::Found;
+use crate::memory::sessions;
+use crate::memory::sessions::SessionRow;
+use crate::memory::stats;
+use crate::memory::stats::Stats;
+use crate::memory::store;
+use crate::memory::store::Identity;
+use crate::memory::store::STORE_FILE;
+use rusqlite::Connection;
+use rusqlite::OpenFlags;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// A read-only view of the store. Each query sees one consistent state.
+#[derive(Debug)]
+pub struct Reader {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Reader {
+    /// Opens the store in `dir` for reading.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when there is none; [`StoreError::Foreign`], [`StoreError::NewerSchema`],
+    /// [`StoreError::OlderSchema`], [`StoreError::Damaged`] when the file cannot be read as a store.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(STORE_FILE);
+        if schema::inspect(&path)? == Found::Nothing {
+            return Err(StoreError::Missing { path });
+        }
+        let connection = connect(&path).map_err(|error| StoreError::from_sqlite(&path, error))?;
+        let found = schema::version(&connection).map_err(|error| StoreError::from_sqlite(&path, error))?;
+        schema::refuse_newer(&path, found)?;
+        if found < schema::SCHEMA_VERSION {
+            return Err(StoreError::OlderSchema { path, found, known: schema::SCHEMA_VERSION });
+        }
+        Ok(Self { connection, path })
+    }
+
+    /// Who the store is.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn identity(&self) -> Result<Identity, StoreError> {
+        self.read(store::identity)
+    }
+
+    /// The episodes that pass the filter, in its order.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn episodes(&self, filter: &EpisodeFilter) -> Result<Vec<StoredEpisode>, StoreError> {
+        self.read(|connection| query::episodes(connection, filter))
+    }
+
+    /// The episode whose id is, or begins with, `text`.
+    ///
+    /// # Errors
+    /// [`StoreError::NoId`] for what is no beginning of an id, [`StoreError::Ambiguous`] when several ids begin so.
+    pub fn resolve(&self, text: &str) -> Result<Option<EpisodeId>, StoreError> {
+        query::resolve(&self.connection, &self.path, text)
+    }
+
+    /// One episode with everything that belongs to it.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn episode(&self, id: EpisodeId) -> Result<Option<EpisodeDetail>, StoreError> {
+        self.read(|connection| detail::episode(connection, id))
+    }
+
+    /// A session, if the store has seen it.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn session(&self, device_id: &DeviceId, session_id: &SessionId) -> Result<Option<SessionRow>, StoreError> {
+        self.read(|connection| sessions::load(connection, device_id, session_id))
+    }
+
+    /// Every session, in the order of their start.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        self.read(sessions::all)
+    }
+
+    /// Counts of everything.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn stats(&self) -> Result<Stats, StoreError> {
+        self.read(stats::stats)
+    }
+
+    /// Everything remembered, as ordered text, for comparing two stores. See [`crate::memory::dump`].
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn dump(&self) -> Result<String, StoreError> {
+        self.read(dump::dump)
+    }
+
+    /// Whether SQLite finds the file and its full-text index whole; the first complaint if not.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn complaint(&self) -> Result<Option<String>, StoreError> {
+        let verdict: String = self.read(|connection| {
+            connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+        })?;
+        if verdict != "ok" {
+            return Ok(Some(verdict));
+        }
+        self.read(|connection| {
+            connection
+                .query_row(r#"SELECT "table" || ': a row refers to a missing ' || parent FROM pragma_foreign_key_check"#, [], |row| row.get(0))
+                .map(Some)
+                .or_else(|error| if error == rusqlite::Error::QueryReturnedNoRows { Ok(None) } else { Err(error) })
+        })
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let at_store = |error| StoreError::from_sqlite(&self.path, error);
+        // One transaction, so that several statements see one state while the writer goes on.
+        let transaction = self.connection.unchecked_transaction().map_err(at_store)?;
+        let value = work(&transaction).map_err(at_store)?;
+        transaction.finish().map_err(at_store)?;
+        Ok(value)
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(store::BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}

@@ -1,0 +1,288 @@
+//! Opens the store for writing: the directory, its lock, the file, its schema, the connection's settings.
+//!
+//! In: a data directory and [`OpenOptions`]. Out: a [`Store`], the one connection that may write.
+//! Never: touches a file that is not ours or that a newer percept wrote; leaves a half-made store behind.
+
+use crate::domain::id::DeviceId;
+use crate::domain::id::StoreId;
+use crate::memory::error::StoreError;
+use crate::memory::lock;
+use crate::memory::lock::DirLock;
+use crate::memory::media;
+use crate::memory::schema;
+use crate::memory::schema::Found;
+use rusqlite::Connection;
+use rusqlite::OpenFlags;
+use std::fs::File;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The store's file in the data directory.
+pub const STORE_FILE: &str = "memory.db";
+
+/// Where a new store is made before it gets its name.
+const UNFINISHED_FILE: &str = "memory.db.new";
+
+/// How long a statement waits for another program's write lock before it fails as busy (and is tried again).
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The WAL file is cut back to this many bytes after a checkpoint.
+const WAL_BYTES_KEPT: i64 = 8 << 20;
+
+/// Prepared statements kept at hand.
+const STATEMENTS_KEPT: usize = 128;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// How the program calls itself in the lock file, e.g. `percept replay`.
+    pub holder: String,
+    /// The device id a new store gets; random when `None`. An existing store keeps its own.
+    pub device_id: Option<DeviceId>,
+    /// The store id a new store gets; random when `None`. An existing store keeps its own.
+    pub store_id: Option<StoreId>,
+    /// Relations of which a subject has one at a time: a newer fact ends the older one.
+    pub single_valued: Vec<String>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            holder: "percept".to_owned(),
+            device_id: None,
+            store_id: None,
+            single_valued: vec!["located_at".to_owned()],
+        }
+    }
+}
+
+/// Who a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The device this store belongs to.
+    pub device_id: DeviceId,
+    /// This store.
+    pub store_id: StoreId,
+}
+
+/// The store, open for writing. Give it to [`crate::memory::writer::Writer::spawn`].
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) connection: Connection,
+    pub(crate) dir: PathBuf,
+    pub(crate) path: PathBuf,
+    pub(crate) identity: Identity,
+    pub(crate) single_valued: Vec<String>,
+    _lock: DirLock,
+}
+
+impl Store {
+    /// Opens the store in `dir`, making the directory and the store when they are not there.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when another program writes there; [`StoreError::Foreign`], [`StoreError::NewerSchema`] and
+    /// [`StoreError::Damaged`] when the file cannot be used (it is then untouched); [`StoreError::Io`] and
+    /// [`StoreError::Full`] from the file system.
+    pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
+        create_dir(dir)?;
+        let lock = lock::acquire(dir, &options.holder)?;
+        let path = dir.join(STORE_FILE);
+        if schema::inspect(&path)? == Found::Nothing {
+            create(dir, &path, options)?;
+        }
+        let (connection, identity) = connect(&path)?;
+        media::discard_unfinished(dir)?;
+        let (dir, single_valued) = (dir.to_path_buf(), options.single_valued.clone());
+        Ok(Self { connection, dir, path, identity, single_valued, _lock: lock })
+    }
+
+    /// Who this store is.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// Only the user and the group may look in: what a device heard and saw is private.
+fn create_dir(dir: &Path) -> Result<(), StoreError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o750)
+        .create(dir)
+        .map_err(|error| StoreError::from_io("create", dir, error))
+}
+
+/// Makes the store under another name and renames it when it is whole and on the disk, so that `memory.db`
+/// is complete from the first moment it exists, whenever the power goes.
+fn create(dir: &Path, path: &Path, options: &OpenOptions) -> Result<(), StoreError> {
+    let unfinished = dir.join(UNFINISHED_FILE);
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        remove_if_there(&dir.join(format!("{UNFINISHED_FILE}{suffix}")))?;
+    }
+    fill(&unfinished, options).map_err(|error| StoreError::from_sqlite(path, error))?;
+    let io = |action: &'static str| move |error: std::io::Error| StoreError::from_io(action, path, error);
+    std::fs::set_permissions(&unfinished, std::fs::Permissions::from_mode(0o640)).map_err(io("create"))?;
+    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io("sync"))?;
+    std::fs::rename(&unfinished, path).map_err(io("create"))?;
+    sync_dir(dir)
+}
+
+fn fill(unfinished: &Path, options: &OpenOptions) -> rusqlite::Result<()> {
+    let random = || uuid::Uuid::new_v4().to_string();
+    let device_id = options.device_id.as_ref().map_or_else(random, |id| id.as_str().to_owned());
+    let store_id = options.store_id.as_ref().map_or_else(random, |id| id.as_str().to_owned());
+    let mut connection = Connection::open(unfinished)?;
+    schema::stamp(&connection)?;
+    schema::migrate(&mut connection)?;
+    connection.execute(
+        "INSERT INTO store (one, device_id, store_id, next_revision) VALUES (1, ?1, ?2, 1)",
+        [device_id, store_id],
+    )?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+fn connect(path: &Path) -> Result<(Connection, Identity), StoreError> {
+    let sqlite = |error| StoreError::from_sqlite(path, error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    configure(&connection).map_err(sqlite)?;
+    schema::refuse_newer(path, schema::version(&connection).map_err(sqlite)?)?;
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(sqlite)?;
+    schema::migrate(&mut connection).map_err(sqlite)?;
+    let identity = identity(&connection).map_err(sqlite)?;
+    Ok((connection, identity))
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    // FULL: every commit is on the disk before it is called done. NORMAL would let a power cut take
+    // back commits that were already answered for; with commits grouped to one a second FULL costs one fsync a second.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    // Temporary tables hold ids of episodes: they must not land in /tmp.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+/// Reads who the store is.
+pub(crate) fn identity(connection: &Connection) -> rusqlite::Result<Identity> {
+    connection.query_row("SELECT device_id, store_id FROM store", [], |row| {
+        Ok(Identity {
+            device_id: DeviceId::new(row.get::<_, String>(0)?),
+            store_id: StoreId::new(row.get::<_, String>(1)?),
+        })
+    })
+}
+
+/// Puts a rename or a new name in `dir` on the disk.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    File::open(dir).and_then(|file| file.sync_all()).map_err(|error| StoreError::from_io("sync", dir, error))
+}
+
+/// Removes a file; one that is not there is fine.
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StoreError::from_io("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(dir: &Path) -> Result<Store, StoreError> {
+        Store::open(dir, &OpenOptions::default())
+    }
+
+    #[test]
+    fn a_new_store_is_durable_and_keeps_its_identity() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("a/b");
+        let first = open(&data).unwrap();
+        let pragma = |name: &str| -> String {
+            first
+                .connection
+                .pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+                .map(|value| format!("{value:?}"))
+                .unwrap()
+        };
+
+        assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
+        assert_eq!(pragma("synchronous"), "Integer(2)");
+        assert_eq!(pragma("auto_vacuum"), "Integer(2)");
+        assert_eq!(pragma("foreign_keys"), "Integer(1)");
+        let identity = first.identity().clone();
+        drop(first);
+        assert_eq!(open(&data).unwrap().identity(), &identity);
+        assert!(!data.join(UNFINISHED_FILE).exists());
+    }
+
+    #[test]
+    fn two_new_stores_have_different_ids_unless_told() {
+        let (one, two, told) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let options = OpenOptions {
+            device_id: Some(DeviceId::new("d1")),
+            store_id: Some(StoreId::new("s1")),
+            ..OpenOptions::default()
+        };
+
+        let (one, two) = (open(one.path()).unwrap(), open(two.path()).unwrap());
+        let told = Store::open(told.path(), &options).unwrap();
+
+        assert_ne!(one.identity().device_id, two.identity().device_id);
+        assert_ne!(one.identity().store_id, two.identity().store_id);
+        assert_eq!(told.identity(), &Identity { device_id: DeviceId::new("d1"), store_id: StoreId::new("s1") });
+    }
+
+    #[test]
+    fn foreign_and_newer_files_are_refused_by_name_and_left_as_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(STORE_FILE);
+        let newer = |path: &Path| {
+            drop(open(path.parent().unwrap()).unwrap());
+            let connection = Connection::open(path).unwrap();
+            connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
+            connection.pragma_update(None, "user_version", 99).unwrap();
+        };
+        let other = |path: &Path| {
+            Connection::open(path).unwrap().execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES (1)").unwrap();
+        };
+        let cases: [(&dyn Fn(&Path), &str); 4] = [
+            (&|path| std::fs::write(path, b"hello").unwrap(), "not an SQLite database"),
+            (&|path| std::fs::write(path, vec![0; 9000]).unwrap(), "not an SQLite database"),
+            (&other, "another program"),
+            (&newer, "newer percept (schema 99"),
+        ];
+
+        for (make, sentence) in cases {
+            let _ = std::fs::remove_file(&path);
+            make(&path);
+            let before = std::fs::read(&path).unwrap();
+            let error = open(dir.path()).unwrap_err().to_string();
+            assert!(error.contains(sentence) && error.contains(STORE_FILE), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{sentence}");
+            assert!(!dir.path().join("memory.db-wal").exists());
+        }
+    }
+
+    #[test]
+    fn a_store_whose_making_was_cut_off_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(UNFINISHED_FILE), b"half a page").unwrap();
+        std::fs::write(dir.path().join(STORE_FILE), b"").unwrap();
+
+        assert!(open(dir.path()).is_ok());
+    }
+}
