@@ -95,7 +95,8 @@ impl Sounds {
     }
 
     fn microphone(&self) -> (SoundPerception, AudioBuilder) {
-        let classifier = self.classifier.clone().map(|shared| Box::new(Classifier(shared)) as Box<dyn WindowClassifier>);
+        let classifier =
+            self.classifier.clone().map(|shared| Box::new(Classifier(shared)) as Box<dyn WindowClassifier>);
         let classes = self.classifier.as_ref().map(|shared| Classes {
             model_id: ModelId::new(YAMNET),
             names: Arc::clone(shared.lock().unwrap_or_else(PoisonError::into_inner).class_names()),

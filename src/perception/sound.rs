@@ -12,12 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::domain::observation::sound::SoundScores;
-<<<<<<< HEAD
 use crate::perception::hearing::ClassifierFailure;
 use crate::perception::hearing::WindowClassifier;
-=======
 use crate::perception::log_mel::WINDOW_VALUES;
->>>>>>> h/yamnet
 use crate::perception::model::ModelError;
 use crate::perception::model::YamnetRuntime;
 use crate::perception::model::runtime::Model;

@@ -30,6 +30,3 @@ mod store_faults;
 mod yamnet;
 /// YAMNet on real sounds, from samples to classes.
 mod yamnet_clips;
-//! tests
-
-mod log_mel; // log-mel frames against numpy
