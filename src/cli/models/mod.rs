@@ -8,7 +8,6 @@ mod bar;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 
