@@ -172,7 +172,7 @@ impl AudioBuilder {
         self.signal.finish();
     }
 
-    /// The scores and peak level heard in the event that is open, for moments: its class and since when.
+    /// The class of the event that is open, where one was recognised: what is heard right now.
     #[must_use]
     pub fn current_class(&self) -> Option<&str> {
         let class = self.open.as_ref()?.class()?;
@@ -233,4 +233,209 @@ fn belongs(event: Option<usize>, heard: Option<usize>, observation: &SoundObserv
     let scores = observation.scores.as_ref().map(|scores| &scores.scores);
     let score = |class: usize| scores.and_then(|scores| scores.get(class)).copied().unwrap_or_default();
     score(event) >= share * score(heard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::SensorKind;
+    use crate::domain::id::SourceId;
+    use crate::domain::observation::sound::SoundScores;
+    use crate::domain::time::ClockQuality;
+    use crate::domain::time::Timestamp;
+
+    const SPEECH: usize = 0;
+    const DOG: usize = 1;
+    const MUSIC: usize = 3;
+
+    #[test]
+    fn a_pause_of_two_seconds_does_not_end_an_event_and_a_longer_one_does() {
+        let short = spans("SSS....SS");
+        let long = spans("SSS.....SS");
+
+        assert_eq!(short, [("Speech".to_owned(), 0, 9 * 480)]);
+        assert_eq!(long, [("Speech".to_owned(), 0, 3 * 480), ("Speech".to_owned(), 8 * 480, 10 * 480)]);
+    }
+
+    #[test]
+    fn a_pause_counts_in_the_mean_level() {
+        let draft = &drafts("S...S")[0];
+
+        // Two of five hops at a mean square of 0.05.
+        assert_eq!(draft.metadata["rms_db"], -16.99);
+    }
+
+    #[test]
+    fn another_class_is_another_event() {
+        assert_eq!(spans("SSSSSDDDDDDDD"), [("Speech".to_owned(), 0, 5 * 480), ("Dog".to_owned(), 5 * 480, 13 * 480)]);
+    }
+
+    #[test]
+    fn a_bark_within_a_conversation_does_not_cut_it() {
+        let drafts = drafts("SSSSDDSSSS");
+
+        assert_eq!(drafts.len(), 1);
+        assert_eq!(drafts[0].metadata["sound_class"], "Speech");
+        assert_eq!(drafts[0].metadata["classifications"][1]["class"], "Dog");
+        assert_eq!(drafts[0].content, "Heard Speech for 5 seconds");
+    }
+
+    #[test]
+    fn an_event_is_at_most_a_minute_long() {
+        let spans = spans(&"S".repeat(300));
+
+        assert_eq!(
+            spans.iter().map(|(_, start, end)| (*start, *end)).collect::<Vec<_>>(),
+            [(0, 60_000), (60_000, 120_000), (120_000, 144_000)]
+        );
+    }
+
+    #[test]
+    fn silence_is_no_event_unless_it_is_loud() {
+        let mut quiet = builder(true);
+        let mut loud = builder(true);
+
+        for index in 0..5 {
+            quiet.handle_observation(SoundObservation { mean_square: 1e-6, ..hop(index, 'Q') });
+            loud.handle_observation(hop(index, 'Q'));
+        }
+
+        assert_eq!(finished(&mut quiet), []);
+        let drafts = finished(&mut loud);
+        assert_eq!(drafts[0].content, "Heard a sound for 2 seconds");
+        assert!(!drafts[0].metadata.contains_key("sound_class"));
+    }
+
+    #[test]
+    fn the_gate_alone_makes_events_without_a_classifier() {
+        let mut builder = builder(false);
+        for index in 0..4 {
+            builder.handle_observation(SoundObservation { scores: None, ..hop(index, 'S') });
+        }
+
+        let drafts = finished(&mut builder);
+
+        assert_eq!(drafts.len(), 1);
+        assert_eq!(drafts[0].content, "Heard a sound for 2 seconds");
+        assert!(!drafts[0].metadata.contains_key("sound_class"));
+        assert!(!drafts[0].metadata.contains_key("classifications"));
+        assert_eq!(drafts[0].embeddings, []);
+    }
+
+    #[test]
+    fn peaks_of_one_frequency_are_one_and_the_strongest_comes_first() {
+        let peak =
+            |frequency_hz, level_dbfs| crate::domain::observation::sound::SpectralPeak { frequency_hz, level_dbfs };
+        let mut builder = builder(false);
+        builder.handle_observation(SoundObservation { peaks: vec![peak(440.0, -20.0)], ..hop(0, 'S') });
+        builder.handle_observation(SoundObservation {
+            peaks: vec![peak(3_000.0, -10.0), peak(441.0, -20.0)],
+            ..hop(1, 'S')
+        });
+
+        assert_eq!(finished(&mut builder)[0].metadata["peak_frequencies"], serde_json::json!([3000.0, 440.5]));
+    }
+
+    #[test]
+    fn nonsense_never_reaches_the_metadata() {
+        let mut builder = builder(true);
+        builder.handle_observation(SoundObservation {
+            mean_square: f64::NAN,
+            peak: f32::INFINITY,
+            band_mean_square: [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e-300],
+            ..hop(0, 'S')
+        });
+
+        let text = serde_json::to_string(&finished(&mut builder)[0].metadata).unwrap();
+
+        assert!(!text.contains("null"), "{text}");
+    }
+
+    #[test]
+    fn a_lost_microphone_closes_the_event_after_a_while() {
+        let mut builder = builder(true);
+        builder.handle_observation(hop(0, 'S'));
+        let due_ms = builder.poll_timeout().unwrap();
+
+        builder.handle_timeout(stamp(due_ms - 1));
+        assert_eq!(builder.poll_draft(), None);
+        builder.handle_timeout(stamp(due_ms));
+
+        assert_eq!(builder.poll_draft().map(|draft| draft.end), Some(stamp(480)));
+        assert_eq!(builder.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_gap_in_the_recording_ends_the_event_when_it_is_long() {
+        let mut builder = builder(true);
+        for index in [0, 1, 4, 5, 20, 21] {
+            builder.handle_observation(hop(index, 'S'));
+        }
+
+        let ends: Vec<i64> = finished(&mut builder).iter().map(|draft| draft.end.monotonic_ms).collect();
+
+        assert_eq!(ends, [6 * 480, 22 * 480]);
+    }
+
+    #[test]
+    fn the_class_of_the_open_event_is_known_before_it_ends() {
+        let mut builder = builder(true);
+        assert_eq!(builder.current_class(), None);
+
+        builder.handle_observation(hop(0, 'D'));
+
+        assert_eq!(builder.current_class(), Some("Dog"));
+    }
+
+    fn spans(hops: &str) -> Vec<(String, i64, i64)> {
+        let class = |draft: &Draft| draft.metadata["sound_class"].as_str().unwrap_or_default().to_owned();
+        drafts(hops).iter().map(|draft| (class(draft), draft.start.monotonic_ms, draft.end.monotonic_ms)).collect()
+    }
+
+    fn drafts(hops: &str) -> Vec<Draft> {
+        let mut builder = builder(true);
+        for (index, letter) in (0..).zip(hops.chars()) {
+            builder.handle_observation(hop(index, letter));
+        }
+        finished(&mut builder)
+    }
+
+    fn finished(builder: &mut AudioBuilder) -> Vec<Draft> {
+        builder.finish();
+        std::iter::from_fn(|| builder.poll_draft()).collect()
+    }
+
+    fn builder(has_classes: bool) -> AudioBuilder {
+        let names = ["Speech", "Dog", "Silence", "Music"].map(str::to_owned).to_vec();
+        let classes = Classes { model_id: ModelId::new("yamnet"), names: names.into() };
+        AudioBuilder::new(Config::default(), has_classes.then_some(classes))
+    }
+
+    /// S speech, D dog, Q what the classifier calls silence, all loud; a dot is quiet.
+    fn hop(index: i64, letter: char) -> SoundObservation {
+        let mut scores = [0.05_f32; 4];
+        match letter {
+            'S' => scores[SPEECH] = 0.9,
+            'D' => scores[DOG] = 0.8,
+            'Q' => scores[2] = 0.99,
+            _ => scores[MUSIC] = 0.06,
+        }
+        let is_active = letter != '.';
+        SoundObservation {
+            source: SourceId::of(SensorKind::Microphone, "test"),
+            start: stamp(index * 480),
+            end: stamp((index + 1) * 480),
+            mean_square: if is_active { 0.05 } else { 0.0 },
+            peak: 0.5,
+            band_mean_square: [0.01; 5],
+            peaks: Vec::new(),
+            is_active,
+            signal: Signal::Live,
+            scores: is_active.then(|| SoundScores { scores: scores.into(), embedding: [1.0, 2.0].into() }),
+        }
+    }
+
+    fn stamp(monotonic_ms: i64) -> Stamp {
+        Stamp { monotonic_ms, utc: Timestamp::from_millis(monotonic_ms), quality: ClockQuality::Network }
+    }
 }

@@ -38,6 +38,9 @@ use crate::perception::pcm::to_mono;
 use crate::perception::resample::RateError;
 use crate::perception::spectrum::Analyzer;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
 /// Samples of a block whose level the gate looks at (0.12 s): short enough that a click stands out.
 const GATE_BLOCK_SAMPLES: usize = 1_920;
@@ -75,6 +78,13 @@ pub trait WindowClassifier: Send {
     /// # Errors
     /// Any; the windows then go without scores.
     fn classify(&mut self, windows: &[&[f32]]) -> Result<Vec<SoundScores>, ClassifierFailure>;
+}
+
+/// A classifier that several microphones share.
+impl<C: WindowClassifier> WindowClassifier for Arc<Mutex<C>> {
+    fn classify(&mut self, windows: &[&[f32]]) -> Result<Vec<SoundScores>, ClassifierFailure> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).classify(windows)
+    }
 }
 
 /// Why a classifier gave no answer.
@@ -219,7 +229,9 @@ impl SoundPerception {
         let mut ended = Ok(());
         if !self.run.as_ref().is_some_and(follows) {
             ended = self.finish();
-            self.run = Some(Run::start(source.clone(), captured_at, rate_hz).inspect_err(|_| self.counts.chunks_refused += 1)?);
+            self.run = Some(
+                Run::start(source.clone(), captured_at, rate_hz).inspect_err(|_| self.counts.chunks_refused += 1)?,
+            );
             self.counts.runs += 1;
         }
         if let Some(run) = &mut self.run {

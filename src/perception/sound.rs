@@ -12,6 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::domain::observation::sound::SoundScores;
+use crate::perception::hearing::ClassifierFailure;
+use crate::perception::hearing::WindowClassifier;
 use crate::perception::log_mel::WINDOW_VALUES;
 use crate::perception::model::ModelError;
 use crate::perception::model::YamnetRuntime;
@@ -88,6 +90,12 @@ impl SoundClassifier {
             split(&self.single.run(&[Values::F32(window)])?, &mut scores);
         }
         Ok(scores)
+    }
+}
+
+impl WindowClassifier for SoundClassifier {
+    fn classify(&mut self, windows: &[&[f32]]) -> Result<Vec<SoundScores>, ClassifierFailure> {
+        Ok(Self::classify(self, windows)?)
     }
 }
 
