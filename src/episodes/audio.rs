@@ -267,10 +267,7 @@ mod tests {
 
     #[test]
     fn another_class_is_another_event() {
-        assert_eq!(
-            spans("SSSSSDDDDDDDD"),
-            [("Speech".to_owned(), 0, 5 * 480), ("Dog".to_owned(), 5 * 480, 13 * 480)]
-        );
+        assert_eq!(spans("SSSSSDDDDDDDD"), [("Speech".to_owned(), 0, 5 * 480), ("Dog".to_owned(), 5 * 480, 13 * 480)]);
     }
 
     #[test]
@@ -327,7 +324,8 @@ mod tests {
 
     #[test]
     fn peaks_of_one_frequency_are_one_and_the_strongest_comes_first() {
-        let peak = |frequency_hz, level_dbfs| crate::domain::observation::sound::SpectralPeak { frequency_hz, level_dbfs };
+        let peak =
+            |frequency_hz, level_dbfs| crate::domain::observation::sound::SpectralPeak { frequency_hz, level_dbfs };
         let mut builder = builder(false);
         builder.handle_observation(SoundObservation { peaks: vec![peak(440.0, -20.0)], ..hop(0, 'S') });
         builder.handle_observation(SoundObservation {

@@ -229,7 +229,9 @@ impl SoundPerception {
         let mut ended = Ok(());
         if !self.run.as_ref().is_some_and(follows) {
             ended = self.finish();
-            self.run = Some(Run::start(source.clone(), captured_at, rate_hz).inspect_err(|_| self.counts.chunks_refused += 1)?);
+            self.run = Some(
+                Run::start(source.clone(), captured_at, rate_hz).inspect_err(|_| self.counts.chunks_refused += 1)?,
+            );
             self.counts.runs += 1;
         }
         if let Some(run) = &mut self.run {

@@ -117,9 +117,8 @@ fn a_device_with_too_few_channels_is_refused_with_what_it_offers() {
 fn floats_scaled_by_32768_are_refused_by_name_and_hearing_goes_on() {
     let mut perception = SoundPerception::new(Config::default(), MelMatrix::yamnet(), None);
 
-    let error = perception
-        .handle_chunk(&source(), at(0), &chunk(16_000, tone(16_000, 440.0, 20_000.0, 1.0)))
-        .unwrap_err();
+    let error =
+        perception.handle_chunk(&source(), at(0), &chunk(16_000, tone(16_000, 440.0, 20_000.0, 1.0))).unwrap_err();
     perception.handle_chunk(&source(), at(1_000), &chunk(16_000, tone(16_000, 440.0, 0.5, 1.0))).unwrap();
 
     assert!(error.to_string().contains("scaled by 32768"), "{error}");
@@ -157,7 +156,8 @@ fn zeros_between_two_noises_are_quiet_in_the_middle_only() {
     assert!(active[..7].iter().all(|active| *active), "{active:?}");
     assert!(active[7..12].iter().all(|active| !active), "{active:?}");
     assert!(active[12..].iter().all(|active| *active), "{active:?}");
-    let spans: Vec<(i64, i64)> = drafts.iter().map(|draft| (draft.start.monotonic_ms, draft.end.monotonic_ms)).collect();
+    let spans: Vec<(i64, i64)> =
+        drafts.iter().map(|draft| (draft.start.monotonic_ms, draft.end.monotonic_ms)).collect();
     assert_eq!(spans, [(0, 3_360), (5_760, 9_000)]);
     for draft in &drafts {
         let text = serde_json::to_string(&draft.metadata).unwrap();
@@ -226,7 +226,10 @@ fn a_gap_starts_another_run_and_a_clock_step_does_not() {
     let (kept, heard) = runs(&[second(at(0)), second(stepped)]);
 
     assert_eq!((whole, torn, kept), (1, 2, 1));
-    assert_eq!(heard_torn.iter().map(|hop| hop.start.monotonic_ms).collect::<Vec<_>>(), [0, 480, 960, 1_051, 1_531, 2_011]);
+    assert_eq!(
+        heard_torn.iter().map(|hop| hop.start.monotonic_ms).collect::<Vec<_>>(),
+        [0, 480, 960, 1_051, 1_531, 2_011]
+    );
     let walls: Vec<i64> = heard.iter().map(|hop| hop.start.utc.as_millis()).collect();
     assert_eq!(walls, [1_000_000, 1_000_480, 1_000_960, 5_000_440, 5_000_920]);
     assert_eq!(heard[3].start.monotonic_ms, 1_440);
@@ -328,7 +331,10 @@ impl WindowClassifier for Fake {
         let answer = |window: &&[f32]| {
             assert_eq!(window.len(), WINDOW_VALUES);
             let mean = window.iter().sum::<f32>() / WINDOW_VALUES as f32;
-            SoundScores { scores: [0.05, 0.9, 0.01].into(), embedding: [mean, window[0], window[WINDOW_VALUES - 1]].into() }
+            SoundScores {
+                scores: [0.05, 0.9, 0.01].into(),
+                embedding: [mean, window[0], window[WINDOW_VALUES - 1]].into(),
+            }
         };
         Ok(windows.iter().map(answer).collect())
     }
