@@ -5,6 +5,8 @@
 //! documentation: a test holds it equal to the built-in values.
 
 use crate::domain::disposition::Disposition;
+use crate::perception::place::NamedPlace;
+use crate::perception::presence::Person;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -21,8 +23,30 @@ pub struct Config {
     pub store: Store,
     /// Model files.
     pub models: Models,
+    /// From sound to what is heard in it.
+    pub microphone: crate::perception::hearing::Config,
+    /// Sound episodes.
+    pub audio: crate::episodes::audio::Config,
+    /// From pictures to scenes.
+    pub camera: crate::perception::camera::Config,
+    /// What CLIP is asked about pictures.
+    pub clip: crate::perception::clip::Config,
+    /// Scene episodes.
+    pub visual: crate::episodes::visual::Config,
+    /// Which fixes are believed.
+    pub gps: crate::perception::fix::Config,
+    /// From fixes to stays and trips.
+    pub place: crate::perception::place::Config,
+    /// Episodes of device counts.
+    pub spatial: crate::episodes::spatial::Config,
+    /// From advertisements to visits and counts.
+    pub presence: crate::perception::presence::Config,
     /// Moments that are made without being asked for.
     pub moments: crate::episodes::coincidence::Config,
+    /// People to be recognised.
+    pub people: Vec<Person>,
+    /// Places with a name.
+    pub places: Vec<NamedPlace>,
 }
 
 /// Where the store stands.
@@ -33,12 +57,20 @@ pub struct Store {
     pub data_dir: String,
 }
 
-/// Where model files stand.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// Where model files stand, and whether sounds are named.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Models {
     /// Folder of the model files; empty: `models` in the data directory.
     pub dir: String,
+    /// Name sounds with YAMNet; without it sound episodes carry levels and bands only.
+    pub yamnet: bool,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self { dir: String::new(), yamnet: true }
+    }
 }
 
 /// A config with where it came from.
@@ -143,14 +175,40 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
 
 /// Every key that exists, with one example in each list of tables.
 fn known_keys() -> toml::Table {
-    toml::Table::try_from(Config::default()).unwrap_or_default()
+    let person = Person { name: "Alice".to_owned(), addresses: Vec::new(), key_file: Some(String::new()) };
+    let place = NamedPlace { name: "Home".to_owned(), latitude_deg: 0.0, longitude_deg: 0.0, radius_m: 100.0 };
+    let example = Config { people: vec![person], places: vec![place], ..Config::default() };
+    toml::Table::try_from(example).unwrap_or_default()
 }
 
 impl Config {
-    /// Values that are well-formed and still cannot be meant.
+    /// Values that are well-formed and still cannot be meant, each with its path.
     #[must_use]
     pub fn mistakes(&self) -> Vec<check::Mistake> {
-        Vec::new()
+        let sections = [
+            ("gps", self.gps.mistakes()),
+            ("place", self.place_config().mistakes()),
+            ("spatial", self.spatial.mistakes()),
+            ("presence", self.presence_config().mistakes()),
+        ];
+        let mistake = |(path, sentence): (&str, String)| check::Mistake { path: path.to_owned(), sentence };
+        sections
+            .into_iter()
+            .flat_map(|(path, sentences)| sentences.into_iter().map(move |sentence| (path, sentence)))
+            .map(mistake)
+            .collect()
+    }
+
+    /// The settings of places, with the named ones.
+    #[must_use]
+    pub fn place_config(&self) -> crate::perception::place::Config {
+        crate::perception::place::Config { named: self.places.clone(), ..self.place.clone() }
+    }
+
+    /// The settings of presence, with the people.
+    #[must_use]
+    pub fn presence_config(&self) -> crate::perception::presence::Config {
+        crate::perception::presence::Config { people: self.people.clone(), ..self.presence.clone() }
     }
 }
 
@@ -173,4 +231,67 @@ fn data_dir(config: &Config) -> PathBuf {
         .or_else(|| var("XDG_DATA_HOME").map(|home| home.join("percept")))
         .or_else(|| var("HOME").map(|home| home.join(".local/share/percept")))
         .unwrap_or_else(|| PathBuf::from("/var/lib/percept"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_file_has_every_key_commented_at_its_default() {
+        let file: toml::Table = DEFAULT_FILE.parse().unwrap();
+        let mut built_in = toml::Table::try_from(Config::default()).unwrap();
+        for list in ["people", "places"] {
+            assert_eq!(built_in.remove(list), Some(toml::Value::Array(Vec::new())));
+            assert!(DEFAULT_FILE.contains(&format!("# [[{list}]]")), "{list} has no example");
+        }
+
+        assert_eq!(parse(DEFAULT_FILE, Path::new("percept.toml")).unwrap(), Config::default());
+        assert_same_keys("", &file, &built_in);
+        let mut above = "";
+        for line in DEFAULT_FILE.lines() {
+            let is_key = line.starts_with(|first: char| first.is_ascii_lowercase()) && line.contains(" = ");
+            assert!(!is_key || above.starts_with('#'), "{line:?} has no comment above it");
+            above = line;
+        }
+    }
+
+    #[test]
+    fn the_examples_of_people_and_places_are_right_as_they_stand() {
+        let start = DEFAULT_FILE.find("# [[people]]").unwrap();
+        let lines = DEFAULT_FILE[start..].lines().filter_map(|line| line.strip_prefix("# "));
+        let text: Vec<&str> = lines.filter(|line| !line.starts_with(|first: char| first.is_uppercase())).collect();
+
+        let config = parse(&text.join("\n"), Path::new("example")).unwrap();
+
+        assert_eq!((config.people[0].name.as_str(), config.places[0].name.as_str()), ("Alice", "Home"));
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_path_and_the_file_is_named() {
+        let text = "[camera.scene]\nrefresh = 3\n[gps]\nstale_s = -1\n[[places]]\nname = \"x\"";
+
+        let error = parse(text, Path::new("/etc/percept/percept.toml")).unwrap_err().to_string();
+
+        assert!(error.starts_with("/etc/percept/percept.toml has "), "{error}");
+        assert!(error.contains("camera.scene.refresh: unknown key; did you mean \"refresh_s\"?"), "{error}");
+        assert!(error.contains("places[0]: missing field `latitude_deg`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_a_mistake() {
+        let error = parse("[gps]\nstale_s = -1.0", Path::new("f")).unwrap_err().to_string();
+
+        assert!(error.contains("gps: stale_s = -1"), "{error}");
+    }
+
+    fn assert_same_keys(path: &str, file: &toml::Table, built_in: &toml::Table) {
+        let names = |table: &toml::Table| table.keys().cloned().collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(names(file), names(built_in), "keys under [{path}]");
+        for (key, value) in file {
+            if let (toml::Value::Table(file), toml::Value::Table(built_in)) = (value, &built_in[key]) {
+                assert_same_keys(&format!("{path}.{key}"), file, built_in);
+            }
+        }
+    }
 }

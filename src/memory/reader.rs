@@ -123,15 +123,18 @@ impl Reader {
     /// # Errors
     /// [`StoreError`] of the read.
     pub fn complaint(&self) -> Result<Option<String>, StoreError> {
-        let verdict: String = self.read(|connection| {
-            connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-        })?;
+        let verdict: String =
+            self.read(|connection| connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)))?;
         if verdict != "ok" {
             return Ok(Some(verdict));
         }
         self.read(|connection| {
             connection
-                .query_row(r#"SELECT "table" || ': a row refers to a missing ' || parent FROM pragma_foreign_key_check"#, [], |row| row.get(0))
+                .query_row(
+                    r#"SELECT "table" || ': a row refers to a missing ' || parent FROM pragma_foreign_key_check"#,
+                    [],
+                    |row| row.get(0),
+                )
                 .map(Some)
                 .or_else(|error| if error == rusqlite::Error::QueryReturnedNoRows { Ok(None) } else { Err(error) })
         })
@@ -148,7 +151,8 @@ impl Reader {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(store::BUSY_TIMEOUT)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)

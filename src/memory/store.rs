@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn two_new_stores_have_different_ids_unless_told() {
-        let (one, two, told) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (one, two, told) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let options = OpenOptions {
             device_id: Some(DeviceId::new("d1")),
             store_id: Some(StoreId::new("s1")),
@@ -257,7 +258,10 @@ mod tests {
             connection.pragma_update(None, "user_version", 99).unwrap();
         };
         let other = |path: &Path| {
-            Connection::open(path).unwrap().execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES (1)").unwrap();
+            Connection::open(path)
+                .unwrap()
+                .execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES (1)")
+                .unwrap();
         };
         let cases: [(&dyn Fn(&Path), &str); 4] = [
             (&|path| std::fs::write(path, b"hello").unwrap(), "not an SQLite database"),

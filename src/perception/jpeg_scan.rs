@@ -81,14 +81,17 @@ impl Picture {
 
     fn check_scan(&self, header: &[u8], data: &[u8]) -> Result<(), PixelError> {
         let mut blocks = Vec::new();
-        for part in header.get(1..).unwrap_or_default().chunks_exact(2).take(usize::from(header.first().copied().unwrap_or(0))) {
+        for part in
+            header.get(1..).unwrap_or_default().chunks_exact(2).take(usize::from(header.first().copied().unwrap_or(0)))
+        {
             let Some(component) = self.components.iter().find(|component| component.id == part[0]) else { continue };
             let tables = (&self.tables[usize::from(part[1] >> 4 & 3)], &self.tables[4 + usize::from(part[1] & 3)]);
             // Without tables of its own an MJPEG frame means the standard ones: the decoder knows them.
             let (Some(dc), Some(ac)) = tables else { return Ok(()) };
             blocks.push((*component, dc, ac));
         }
-        let (unit_count, is_interleaved) = self.units(&blocks.iter().map(|(component, ..)| *component).collect::<Vec<_>>());
+        let (unit_count, is_interleaved) =
+            self.units(&blocks.iter().map(|(component, ..)| *component).collect::<Vec<_>>());
         let mut bits = Bits { data, at: 0, buffer: 0, count: 0 };
         for unit in 0..unit_count {
             if self.restart_interval > 0 && unit > 0 && unit % u64::from(self.restart_interval) == 0 {

@@ -16,8 +16,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use crate::domain::reading::PixelFormat;
 use crate::domain::reading::Picture;
+use crate::domain::reading::PixelFormat;
 use crate::perception::jpeg_end;
 use crate::perception::jpeg_scan;
 
@@ -44,7 +44,9 @@ pub enum PixelError {
     #[error("the frame is damaged: {0}")]
     Damaged(String),
     /// The frame claims a size no camera of ours delivers, or none at all.
-    #[error("the frame claims {width_px} × {height_px} pixels; 1 to {SIDE_PX_MAX} a side and {PIXELS_MAX} in all are accepted")]
+    #[error(
+        "the frame claims {width_px} × {height_px} pixels; 1 to {SIDE_PX_MAX} a side and {PIXELS_MAX} in all are accepted"
+    )]
     Size {
         /// Claimed width.
         width_px: u32,

@@ -28,3 +28,5 @@ mod scene;
 mod store_faults;
 /// YAMNet: import, parity with other runtimes, damaged files.
 mod yamnet;
+/// YAMNet on real sounds, from samples to classes.
+mod yamnet_clips;

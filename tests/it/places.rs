@@ -133,14 +133,7 @@ fn without_a_fix_there_is_a_coverage_row_and_no_place() {
     assert_eq!(rows.len(), 3, "{rows:?}");
     assert!(rows.iter().all(|row| row.reason == CoverageReason::NoFix && row.source == source));
 
-    let lost: Vec<Reading> = track
-        .readings
-        .iter()
-        .map(|reading| match &reading.payload {
-            Payload::Position(GpsReport::Position(report)) => with(reading, PositionReport { mode: 1, ..*report }),
-            _ => reading.clone(),
-        })
-        .collect();
+    let lost: Vec<Reading> = track.readings.iter().map(lose_fix).collect();
     assert_eq!(remembered(&lost), []);
 }
 
@@ -252,6 +245,18 @@ fn note_stay(track: &mut Track, metres: (f64, f64), (start_s, end_s): (i64, i64)
         None => track.stays.push((place, start_s, end_s)),
     }
     *length_m = 0.0;
+}
+
+/// The same report, position and all, in a mode that says there is no fix.
+fn lose_fix(reading: &Reading) -> Reading {
+    match &reading.payload {
+        Payload::Position(GpsReport::Position(report)) => with(reading, PositionReport { mode: 1, ..*report }),
+        Payload::Position(_)
+        | Payload::Sound(_)
+        | Payload::Picture(_)
+        | Payload::Advertisement(_)
+        | Payload::Loss(_) => reading.clone(),
+    }
 }
 
 fn without_fix(reading: &Reading) -> Reading {
