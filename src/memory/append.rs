@@ -98,10 +98,7 @@ fn has_all(connection: &Connection, id: &str, embeddings: &[Embedding]) -> rusql
 }
 
 fn stored_digest(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec<u8>>> {
-    connection
-        .prepare_cached("SELECT digest FROM episodes WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))
-        .optional()
+    connection.prepare_cached("SELECT digest FROM episodes WHERE id = ?1")?.query_row([id], |row| row.get(0)).optional()
 }
 
 /// Whether the same moment is there under another id: one capture that reached the store on two ways.

@@ -98,7 +98,11 @@ pub(crate) fn correct(
     Ok(move_episodes(connection, context, correction)? + move_coverage(connection, correction)?)
 }
 
-fn move_episodes(connection: &Connection, context: &Context<'_>, correction: &ClockCorrection) -> rusqlite::Result<u64> {
+fn move_episodes(
+    connection: &Connection,
+    context: &Context<'_>,
+    correction: &ClockCorrection,
+) -> rusqlite::Result<u64> {
     let ids = earlier_rows(connection, correction, "episodes", "monotonic_ms")?;
     for id in &ids {
         connection
@@ -187,8 +191,7 @@ pub(crate) fn shift_of(connection: &Connection, place: ClockPlace<'_>) -> rusqli
          WHERE device_id = ?1 AND ((scope = 'session' AND scope_id = ?2) OR (scope = 'boot' AND scope_id = ?3))
            AND before_monotonic_ms > ?4 ORDER BY before_monotonic_ms, scope",
     )?;
-    let parameters =
-        (place.device_id.as_str(), place.session_id.as_str(), place.boot_id.as_str(), place.monotonic_ms);
+    let parameters = (place.device_id.as_str(), place.session_id.as_str(), place.boot_id.as_str(), place.monotonic_ms);
     let corrections = statement.query_map(parameters, |row| Ok((row.get::<_, i64>(0)?, rows::quality(row, 1)?)))?;
     let (mut shift_ms, mut reached) = (0_i64, place.quality);
     for correction in corrections {

@@ -49,7 +49,11 @@ impl CoverageRecord {
 }
 
 /// Stores the interval. Its length is the monotonic one, whatever the wall clock did in between.
-pub(crate) fn put(connection: &Connection, context: &Context<'_>, record: &CoverageRecord) -> rusqlite::Result<Outcome> {
+pub(crate) fn put(
+    connection: &Connection,
+    context: &Context<'_>,
+    record: &CoverageRecord,
+) -> rusqlite::Result<Outcome> {
     let (id, coverage) = (record.id(), &record.coverage);
     if tombstones::blocks(connection, "coverage", &id)? {
         return Ok(Outcome::Blocked);

@@ -101,7 +101,10 @@ pub enum StoreError {
         reason: String,
     },
     /// The text is no id and no beginning of one.
-    #[error("{text:?} is no episode id: give at least {} hexadecimal digits of one", crate::memory::query::PREFIX_DIGITS_MIN)]
+    #[error(
+        "{text:?} is no episode id: give at least {} hexadecimal digits of one",
+        crate::memory::query::PREFIX_DIGITS_MIN
+    )]
     NoId {
         /// What was given.
         text: String,
@@ -159,10 +162,8 @@ impl StoreError {
     #[must_use]
     pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
-        let conversion = matches!(
-            source,
-            rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..)
-        );
+        let conversion =
+            matches!(source, rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..));
         if conversion {
             return Self::Unreadable { path, detail: source.to_string() };
         }
@@ -177,9 +178,7 @@ impl StoreError {
                 | ErrorCode::ReadOnly
                 | ErrorCode::PermissionDenied
                 | ErrorCode::OutOfMemory,
-            ) => {
-                Self::Io { action: "use", path, source: std::io::Error::other(source) }
-            }
+            ) => Self::Io { action: "use", path, source: std::io::Error::other(source) },
             _ => Self::Sql { path, source },
         }
     }

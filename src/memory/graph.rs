@@ -129,7 +129,9 @@ fn edges_of(connection: &Connection, episode_id: &str) -> rusqlite::Result<Vec<P
 fn node_id(connection: &Connection, node: &Node) -> rusqlite::Result<i64> {
     let (text, kind) = (node.text.as_str(), node.kind.as_str());
     connection
-        .prepare_cached("INSERT INTO kg_nodes (text, node_type) VALUES (?1, ?2) ON CONFLICT (text, node_type) DO NOTHING")?
+        .prepare_cached(
+            "INSERT INTO kg_nodes (text, node_type) VALUES (?1, ?2) ON CONFLICT (text, node_type) DO NOTHING",
+        )?
         .execute((text, kind))?;
     connection
         .prepare_cached("SELECT id FROM kg_nodes WHERE text = ?1 AND node_type = ?2")?
@@ -229,9 +231,11 @@ fn settle(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite:
     let next = next.filter(|_| context.is_single_valued(&relation));
     let right = [stated_to, next].into_iter().flatten().min();
     if right != valid_to {
-        connection
-            .prepare_cached("UPDATE kg_edges SET valid_to = ?2, revision = ?3 WHERE id = ?1")?
-            .execute((id, right, revision::next(connection)?))?;
+        connection.prepare_cached("UPDATE kg_edges SET valid_to = ?2, revision = ?3 WHERE id = ?1")?.execute((
+            id,
+            right,
+            revision::next(connection)?,
+        ))?;
     }
     Ok(())
 }

@@ -139,9 +139,8 @@ fn scan(
 fn offer(connection: &Connection, id: &str, candidate: &Candidate) -> rusqlite::Result<bool> {
     let held = links_of(connection, &candidate.id)?;
     if held.len() >= CO_OCCURRENCE_LINKS_MAX {
-        let weakest = held
-            .iter()
-            .min_by(|one, other| one.score.total_cmp(&other.score).then_with(|| other.id.cmp(&one.id)));
+        let weakest =
+            held.iter().min_by(|one, other| one.score.total_cmp(&other.score).then_with(|| other.id.cmp(&one.id)));
         let Some(weakest) = weakest else { return Ok(false) };
         let is_stronger = candidate.score > weakest.score
             || (candidate.score.total_cmp(&weakest.score).is_eq() && id < weakest.id.as_str());
@@ -149,14 +148,19 @@ fn offer(connection: &Connection, id: &str, candidate: &Candidate) -> rusqlite::
             return Ok(false);
         }
         let (a, b) = ordered(&candidate.id, &weakest.id);
-        connection
-            .prepare_cached("DELETE FROM links WHERE a = ?1 AND b = ?2 AND reason = ?3")?
-            .execute((a, b, CO_OCCURRENCE))?;
+        connection.prepare_cached("DELETE FROM links WHERE a = ?1 AND b = ?2 AND reason = ?3")?.execute((
+            a,
+            b,
+            CO_OCCURRENCE,
+        ))?;
     }
     let (a, b) = ordered(id, &candidate.id);
-    connection
-        .prepare_cached("INSERT INTO links (a, b, reason, score) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((a, b, CO_OCCURRENCE, candidate.score))?;
+    connection.prepare_cached("INSERT INTO links (a, b, reason, score) VALUES (?1, ?2, ?3, ?4)")?.execute((
+        a,
+        b,
+        CO_OCCURRENCE,
+        candidate.score,
+    ))?;
     Ok(true)
 }
 

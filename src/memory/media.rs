@@ -184,8 +184,7 @@ mod tests {
 
         assert_eq!(first, again);
         assert_eq!(
-            first.path,
-            "media/64/37b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85.jpg",
+            first.path, "media/64/37b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85.jpg",
             "BLAKE3 test vector of \"abc\""
         );
         assert_eq!(std::fs::read(dir.path().join(&first.path)).unwrap(), b"abc");

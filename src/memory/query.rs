@@ -170,7 +170,8 @@ pub(crate) fn episodes(connection: &Connection, filter: &EpisodeFilter) -> rusql
 /// The id that is, or begins with, `text`; hyphens may be left out.
 pub(crate) fn resolve(connection: &Connection, path: &Path, text: &str) -> Result<Option<EpisodeId>, StoreError> {
     let digits: String = text.trim().to_ascii_lowercase().chars().filter(|letter| *letter != '-').collect();
-    let is_prefix = (PREFIX_DIGITS_MIN..=32).contains(&digits.len()) && digits.chars().all(|digit| digit.is_ascii_hexdigit());
+    let is_prefix =
+        (PREFIX_DIGITS_MIN..=32).contains(&digits.len()) && digits.chars().all(|digit| digit.is_ascii_hexdigit());
     if !is_prefix {
         return Err(StoreError::NoId { text: text.to_owned() });
     }

@@ -42,7 +42,8 @@ impl Reader {
     /// [`StoreError::OlderSchema`], [`StoreError::Damaged`] when the file cannot be read as a store.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(STORE_FILE);
-        if schema::inspect(&path)? == Found::Nothing {
+        let file = schema::inspect(&path)?;
+        if file == Found::Nothing {
             return Err(StoreError::Missing { path });
         }
         let connection = connect(&path).map_err(|error| StoreError::from_sqlite(&path, error))?;
@@ -50,6 +51,9 @@ impl Reader {
         schema::refuse_newer(&path, found)?;
         if found < schema::SCHEMA_VERSION {
             return Err(StoreError::OlderSchema { path, found, known: schema::SCHEMA_VERSION });
+        }
+        if file == Found::Torn {
+            schema::check_whole(&connection, &path)?;
         }
         Ok(Self { connection, path })
     }
@@ -123,15 +127,18 @@ impl Reader {
     /// # Errors
     /// [`StoreError`] of the read.
     pub fn complaint(&self) -> Result<Option<String>, StoreError> {
-        let verdict: String = self.read(|connection| {
-            connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-        })?;
+        let verdict: String =
+            self.read(|connection| connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)))?;
         if verdict != "ok" {
             return Ok(Some(verdict));
         }
         self.read(|connection| {
             connection
-                .query_row(r#"SELECT "table" || ': a row refers to a missing ' || parent FROM pragma_foreign_key_check"#, [], |row| row.get(0))
+                .query_row(
+                    r#"SELECT "table" || ': a row refers to a missing ' || parent FROM pragma_foreign_key_check"#,
+                    [],
+                    |row| row.get(0),
+                )
                 .map(Some)
                 .or_else(|error| if error == rusqlite::Error::QueryReturnedNoRows { Ok(None) } else { Err(error) })
         })
@@ -148,7 +155,8 @@ impl Reader {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(store::BUSY_TIMEOUT)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)

@@ -27,8 +27,7 @@ pub(crate) const COLUMNS: &str = "e.id, e.external_id, e.device_id, e.session_id
 /// How many columns [`COLUMNS`] names.
 pub(crate) const COLUMN_COUNT: usize = 16;
 
-const QUALITIES: [ClockQuality; 4] =
-    [ClockQuality::Unset, ClockQuality::Rtc, ClockQuality::Network, ClockQuality::Gps];
+const QUALITIES: [ClockQuality; 4] = [ClockQuality::Unset, ClockQuality::Rtc, ClockQuality::Network, ClockQuality::Gps];
 
 /// Adds the row.
 pub(crate) fn insert(

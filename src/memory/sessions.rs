@@ -203,10 +203,8 @@ pub(crate) fn begin_replacement(
         unused.extend(removal::remove(connection, context, id)?);
     }
     connection.execute("DELETE FROM coverage WHERE session_id = ?1 AND device_id = ?2", key)?;
-    connection.execute(
-        "DELETE FROM clock_corrections WHERE scope = 'session' AND scope_id = ?1 AND device_id = ?2",
-        key,
-    )?;
+    connection
+        .execute("DELETE FROM clock_corrections WHERE scope = 'session' AND scope_id = ?1 AND device_id = ?2", key)?;
     connection.execute("DELETE FROM sessions WHERE session_id = ?1 AND device_id = ?2", key)?;
     insert(connection, context, session)?;
     Ok(unused)

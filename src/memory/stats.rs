@@ -59,7 +59,9 @@ pub struct CoverageStats {
 pub(crate) fn stats(connection: &Connection) -> rusqlite::Result<Stats> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
     let instant = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-    let pages = number("SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count)")?;
+    let pages = number(
+        "SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count)",
+    )?;
     Ok(Stats {
         episodes: number("SELECT count(*) FROM episodes")?,
         by_modality: groups(connection, "SELECT modality, count(*) FROM episodes GROUP BY 1 ORDER BY 1")?,
@@ -88,10 +90,7 @@ const PENDING: &str = "SELECT (SELECT count(*) FROM episodes WHERE acked_revisio
     + (SELECT count(*) FROM tombstones WHERE acked_revision < revision)";
 
 fn groups(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<(String, u64)>> {
-    connection
-        .prepare(sql)?
-        .query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?
-        .collect()
+    connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?.collect()
 }
 
 fn vectors(connection: &Connection) -> rusqlite::Result<Vec<((String, String), u64)>> {

@@ -90,10 +90,11 @@ impl Store {
         create_dir(dir)?;
         let lock = lock::acquire(dir, &options.holder)?;
         let path = dir.join(STORE_FILE);
-        if schema::inspect(&path)? == Found::Nothing {
+        let found = schema::inspect(&path)?;
+        if found == Found::Nothing {
             create(dir, &path, options)?;
         }
-        let (connection, identity) = connect(&path)?;
+        let (connection, identity) = connect(&path, &found)?;
         media::discard_unfinished(dir)?;
         let (dir, single_valued) = (dir.to_path_buf(), options.single_valued.clone());
         Ok(Self { connection, dir, path, identity, single_valued, _lock: lock })
@@ -150,12 +151,15 @@ fn fill(unfinished: &Path, options: &OpenOptions) -> rusqlite::Result<()> {
     connection.close().map_err(|(_, error)| error)
 }
 
-fn connect(path: &Path) -> Result<(Connection, Identity), StoreError> {
+fn connect(path: &Path, found: &Found) -> Result<(Connection, Identity), StoreError> {
     let sqlite = |error| StoreError::from_sqlite(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
     configure(&connection).map_err(sqlite)?;
     schema::refuse_newer(path, schema::version(&connection).map_err(sqlite)?)?;
+    if *found == Found::Torn {
+        schema::check_whole(&connection, path)?;
+    }
     connection.pragma_update(None, "journal_mode", "WAL").map_err(sqlite)?;
     schema::migrate(&mut connection).map_err(sqlite)?;
     let identity = identity(&connection).map_err(sqlite)?;
@@ -231,7 +235,8 @@ mod tests {
 
     #[test]
     fn two_new_stores_have_different_ids_unless_told() {
-        let (one, two, told) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (one, two, told) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let options = OpenOptions {
             device_id: Some(DeviceId::new("d1")),
             store_id: Some(StoreId::new("s1")),
@@ -257,7 +262,10 @@ mod tests {
             connection.pragma_update(None, "user_version", 99).unwrap();
         };
         let other = |path: &Path| {
-            Connection::open(path).unwrap().execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES (1)").unwrap();
+            Connection::open(path)
+                .unwrap()
+                .execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES (1)")
+                .unwrap();
         };
         let cases: [(&dyn Fn(&Path), &str); 4] = [
             (&|path| std::fs::write(path, b"hello").unwrap(), "not an SQLite database"),

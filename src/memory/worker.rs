@@ -184,7 +184,9 @@ impl Worker {
         let files = group.iter_mut().try_for_each(|row| write_files(&self.store, row));
         let stored_at = self.clock.utc();
         let result = files.and_then(|()| {
-            transaction(&self.store, |connection| apply(&self.store, connection, context(&self.store, stored_at), group))
+            transaction(&self.store, |connection| {
+                apply(&self.store, connection, context(&self.store, stored_at), group)
+            })
         });
         match result {
             Ok((counters, unused)) => {
@@ -207,9 +209,8 @@ impl Worker {
         let mut group = mem::take(&mut self.group);
         let stored_at = self.clock.utc();
         let files = group.iter_mut().try_for_each(|row| write_files(&self.store, row));
-        let result = files.and_then(|()| {
-            apply(&self.store, &self.store.connection, context(&self.store, stored_at), &group)
-        });
+        let result =
+            files.and_then(|()| apply(&self.store, &self.store.connection, context(&self.store, stored_at), &group));
         let Some(Replacement::Open { counters, unused, .. }) = &mut self.replacement else { return };
         match result {
             Ok((added, more)) => {
@@ -238,7 +239,9 @@ impl Worker {
             Some(Replacement::Failed(error)) => Err(error),
             Some(Replacement::Open { session_id, .. }) => {
                 roll_back(&self.store.connection);
-                Err(StoreError::WrongState(format!("session {session_id} was not replaced to its end; its old rows stand")))
+                Err(StoreError::WrongState(format!(
+                    "session {session_id} was not replaced to its end; its old rows stand"
+                )))
             }
         }
     }

@@ -51,11 +51,8 @@ fn an_episode_comes_back_with_everything_that_belongs_to_it() {
     let dir = tempfile::tempdir().unwrap();
     let picture = Media { kind: MediaKind::Jpeg, bytes: b"picture"[..].into() };
     let mut record = memory_rows::audio(1_000, 3_000);
-    record.embeddings = vec![Embedding {
-        model_id: ModelId::new("yamnet"),
-        kind: EmbeddingKind::Audio,
-        vector: [0.6, 0.8][..].into(),
-    }];
+    record.embeddings =
+        vec![Embedding { model_id: ModelId::new("yamnet"), kind: EmbeddingKind::Audio, vector: [0.6, 0.8][..].into() }];
     record.facts = vec![memory_rows::located("Alice", "Kitchen", 1_000)];
     record.media = vec![picture];
 
@@ -120,11 +117,8 @@ fn what_is_not_finite_is_refused_by_id_and_the_rest_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let writer = writer(dir.path());
     let mut bad = memory_rows::audio(1_000, 3_000);
-    bad.embeddings = vec![Embedding {
-        model_id: ModelId::new("m"),
-        kind: EmbeddingKind::Audio,
-        vector: [f32::NAN, 0.0][..].into(),
-    }];
+    bad.embeddings =
+        vec![Embedding { model_id: ModelId::new("m"), kind: EmbeddingKind::Audio, vector: [f32::NAN, 0.0][..].into() }];
 
     let error = writer.append(bad.clone()).unwrap_err();
     writer.append(memory_rows::audio(4_000, 5_000)).unwrap();
@@ -314,7 +308,8 @@ fn a_session_is_known_by_its_digest() {
     let dir = tempfile::tempdir().unwrap();
     let writer = writer(dir.path());
     let session = memory_rows::session("one");
-    let finish = |counts: Metadata| writer.finish_session(session.device_id.clone(), session.session_id.clone(), counts);
+    let finish =
+        |counts: Metadata| writer.finish_session(session.device_id.clone(), session.session_id.clone(), counts);
 
     assert!(finish(Metadata::new()).unwrap_err().to_string().contains("never registered"));
     assert_eq!(writer.register_session(session.clone()).unwrap(), Registration::New);
@@ -447,9 +442,10 @@ fn stats_count_what_is_there() {
     let stats = Reader::open(dir.path()).unwrap().stats().unwrap();
 
     assert_eq!(stats.episodes, 41);
-    assert_eq!(stats.by_modality.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>(), [
-        "audio 20", "spatial 1", "visual 20"
-    ]);
+    assert_eq!(
+        stats.by_modality.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>(),
+        ["audio 20", "spatial 1", "visual 20"]
+    );
     assert_eq!((stats.nodes, stats.edges, stats.media_files, stats.media_bytes), (3, 20, 20, 160));
     assert_eq!((stats.coverage[0].reason.as_str(), stats.coverage[0].total_ms), ("no_fix", 800));
     assert_eq!((stats.first, stats.last), (Some(at(0)), Some(at(191_000))));

@@ -29,7 +29,8 @@ const KILLS: u64 = 50;
 /// Row `number` of the child's session: every kind of thing that belongs to an episode.
 fn row(number: i64) -> EpisodeRecord {
     let start = number * 3_000;
-    let mut record = if number % 2 == 0 { memory_rows::audio(start, start + 2_000) } else { memory_rows::visual(start) };
+    let mut record =
+        if number % 2 == 0 { memory_rows::audio(start, start + 2_000) } else { memory_rows::visual(start) };
     let place = if number % 4 == 0 { "Kitchen" } else { "Garden" };
     record.facts = vec![memory_rows::located("Alice", place, start)];
     if number % 5 == 0 {
