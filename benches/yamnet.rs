@@ -1,48 +1,60 @@
-//! YAMNet per window, one thread: percept's prepared network and the runtime's own, for one and for four windows a run.
+//! YAMNet per window, one thread, for one, two and four windows a run. Its peers are in `benches/peers/yamnet.py`
+//! (ONNX Runtime on the same graph, LiteRT on Google's file) and the runtime's general way on the same graph.
 //!
-//! Needs `yamnet.tflite` in the folder that `PERCEPT_MODEL_MIRROR` names, or in `models/`.
-//! The peers of the same graph are timed by `benches/peers/yamnet.py`.
+//! Imports `yamnet.tflite` from the folder that `PERCEPT_MODEL_MIRROR` names, or from `models/`, and leaves the
+//! result as `var/bench/yamnet.onnx` for the peers. Prints this process's greatest memory, too.
 
-use std::path::PathBuf;
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run has nothing to print")]
 
-use divan::Bencher;
-use divan::counter::ItemsCount;
+use percept::perception::log_mel::WINDOW_VALUES;
 use percept::perception::model::TractRuntime;
 use percept::perception::model::YamnetRuntime;
-use percept::perception::model::runtime::Model;
 use percept::perception::model::runtime::ModelSpec;
 use percept::perception::model::runtime::Runtime;
 use percept::perception::model::runtime::Values;
-use percept::perception::model::yamnet;
-use percept::perception::sound::WINDOW_VALUES;
+use percept::perception::model::yamnet::import_yamnet_file;
+use std::hint::black_box;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Instant;
 
+/// The best of so many runs counts: the others were disturbed.
+const RUNS: usize = 300;
+
+#[expect(clippy::print_stdout, reason = "a benchmark prints its figure")]
 fn main() {
-    divan::main();
+    let file = Path::new("var/bench/yamnet.onnx");
+    std::fs::create_dir_all("var/bench").expect("var/bench can be made");
+    let models = std::env::var_os("PERCEPT_MODEL_MIRROR").map_or_else(|| "models".into(), PathBuf::from);
+    import_yamnet_file(&models.join("yamnet.tflite"), file).expect("yamnet.tflite is there and whole");
+
+    for windows in [1, 2, 4] {
+        println!("bench yamnet_{windows}_a_run {:.3} ms", best_ms(&YamnetRuntime, file, windows));
+    }
+    println!("bench yamnet_prepared_peak_memory {} KiB", peak_memory_kib());
+    println!("bench yamnet_1_a_run_general {:.3} ms", best_ms(&TractRuntime, file, 1));
 }
 
-fn folder() -> PathBuf {
-    std::env::var_os("PERCEPT_MODEL_MIRROR").map_or_else(|| "models".into(), PathBuf::from)
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn best_ms(runtime: &dyn Runtime, file: &Path, windows: u16) -> f64 {
+    let mut model = runtime.load(file, &ModelSpec::yamnet(usize::from(windows))).expect("the imported file loads");
+    let values = patches(usize::from(windows));
+    let mut best_ms = f64::INFINITY;
+    for _ in 0..RUNS {
+        let started = Instant::now();
+        black_box(model.run(&[Values::F32(black_box(&values))]).expect("it runs"));
+        best_ms = best_ms.min(started.elapsed().as_secs_f64() * 1e3);
+    }
+    best_ms / f64::from(windows)
 }
 
-fn load(runtime: &dyn Runtime, windows: usize) -> Box<dyn Model> {
-    let imported = tempfile::tempdir().expect("a temporary folder");
-    let file = imported.path().join("yamnet.onnx");
-    yamnet::import_yamnet_file(&folder().join("yamnet.tflite"), &file).expect("yamnet.tflite is there and whole");
-    runtime.load(&file, &ModelSpec::yamnet(windows)).expect("the imported file loads")
+fn patches(windows: usize) -> Vec<f32> {
+    let value = |index: usize| u16::try_from(index * 7919 % 1009).map_or(0.0, f32::from) / 130.0 - 6.5;
+    (0..windows * WINDOW_VALUES).map(value).collect()
 }
 
-fn run(bencher: Bencher<'_, '_>, runtime: &dyn Runtime, windows: usize) {
-    let mut model = load(runtime, windows);
-    let values: Vec<f32> = (0..windows * WINDOW_VALUES).map(|value| (value * 7919 % 1009) as f32 / 130.0 - 6.5).collect();
-    bencher.counter(ItemsCount::new(windows)).bench_local(|| model.run(&[Values::F32(divan::black_box(&values))]));
-}
-
-#[divan::bench(args = [1, 2, 4], sample_count = 200)]
-fn prepared(bencher: Bencher<'_, '_>, windows: usize) {
-    run(bencher, &YamnetRuntime, windows);
-}
-
-#[divan::bench(args = [1, 4], sample_count = 50)]
-fn general(bencher: Bencher<'_, '_>, windows: usize) {
-    run(bencher, &TractRuntime, windows);
+fn peak_memory_kib() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").to_owned()
 }

@@ -10,7 +10,7 @@ ensure_rust
 hour=var/bench/hour.wav
 if [ ! -e "$hour" ] || [ scripts/make_hour.py -nt "$hour" ]; then
     mkdir -p var/bench
-    /usr/bin/python3 scripts/make_hour.py "${PERCEPT_DEMO_MEDIA:-var/demo/media}" "$hour"
+    /usr/bin/python3 scripts/make_hour.py "$PERCEPT_DEMO_MEDIA" "$hour"
 fi
 cargo build --locked --release --bin percept
 PERCEPT_PROGRAM=${CARGO_TARGET_DIR:-target}/release/percept

@@ -20,9 +20,9 @@ if [ -e "$dir/complete" ]; then exit 0; fi
 
 media_packages=(
     alsa-utils                # a woman's voice naming loudspeakers
-    sound-icons               # instruments, a canary, a cat
-    sound-theme-freedesktop   # telephone, camera shutter, alarm clock
-    mate-media-common         # a dog
+    sound-icons               # a trumpet and other instruments
+    sound-theme-freedesktop   # telephone, camera shutter, paper, alarm clock
+    mate-media-common         # a dog, glass
     gnome-control-center-data # photographs: cat, coffee, bicycle, mountain and others
     python3-sklearn           # photographs: a palace, a flower
 )

@@ -1,6 +1,9 @@
 # Shell functions that the scripts beside this file share. Source it; it runs nothing.
 # shellcheck shell=bash
 
+# Where the demo's media are; the Makefile may name another place.
+export PERCEPT_DEMO_MEDIA=${PERCEPT_DEMO_MEDIA:-$PWD/var/demo/media}
+
 # What a person reads while something long runs.
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 

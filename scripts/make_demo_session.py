@@ -33,21 +33,22 @@ FILE_S = 120
 HISS_PEAK = 8  # of 32,767: a quiet room, about -77 dBFS
 ALICE = "C4:A1:1C:E0:00:01"  # config/demo.toml names it
 
-# (second, package folder, files one after the other, pause between them in seconds)
 ALSA = "usr/share/sounds/alsa"
 ICONS = "usr/share/sounds/sound-icons"
+MATE = "usr/share/sounds/mate/default/alerts"
 THEME = "usr/share/sounds/freedesktop/stereo"
+# (second, folder, files one after the other, pause between them in seconds)
 SOUNDS = [
     (12, ALSA, ["Front_Center.wav", "Front_Left.wav", "Front_Right.wav", "Rear_Center.wav"], 0.1),
-    (70, "usr/share/sounds/mate/default/alerts", ["bark.ogg"] * 5, 0.35),
+    (70, MATE, ["bark.ogg"] * 5, 0.35),
     (125, ALSA, ["Side_Left.wav", "Side_Right.wav", "Rear_Left.wav", "Rear_Right.wav"], 0.1),
     (190, THEME, ["phone-incoming-call.oga"] * 3, 0.5),
-    (250, ICONS, ["canary-long.wav"] * 4, 0.2),
-    (310, ICONS, ["piano-3.wav", "violoncello-7.wav", "trumpet-12.wav", "xylofon.wav"], 0.1),
+    (250, ICONS, ["trumpet-12.wav"] * 3, 0.1),
+    (310, MATE, ["glass.ogg"] * 3, 0.2),
     (371, THEME, ["camera-shutter.oga"] * 2, 0.6),
-    (430, THEME, ["alarm-clock-elapsed.oga"], 0.0),
-    (500, ICONS, ["gummy-cat-2.wav"] * 6, 0.4),
-    (560, ICONS, ["glass-water-1.wav"] * 3, 0.2),
+    (430, THEME, ["trash-empty.oga"] * 2, 0.1),
+    (500, MATE, ["bark.ogg"] * 3, 0.5),
+    (560, THEME, ["alarm-clock-elapsed.oga"], 0.0),
     (600, ALSA, ["Front_Center.wav", "Rear_Center.wav"], 0.1),
 ]
 

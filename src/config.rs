@@ -5,6 +5,8 @@
 //! documentation: a test holds it equal to the built-in values.
 
 use crate::domain::disposition::Disposition;
+use crate::perception::place::NamedPlace;
+use crate::perception::presence::Person;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -21,8 +23,30 @@ pub struct Config {
     pub store: Store,
     /// Model files.
     pub models: Models,
+    /// From sound to what is heard in it.
+    pub microphone: crate::perception::hearing::Config,
+    /// Sound episodes.
+    pub audio: crate::episodes::audio::Config,
+    /// From pictures to scenes.
+    pub camera: crate::perception::camera::Config,
+    /// What CLIP is asked about pictures.
+    pub clip: crate::perception::clip::Config,
+    /// Scene episodes.
+    pub visual: crate::episodes::visual::Config,
+    /// Which fixes are believed.
+    pub gps: crate::perception::fix::Config,
+    /// From fixes to stays and trips.
+    pub place: crate::perception::place::Config,
+    /// Episodes of device counts.
+    pub spatial: crate::episodes::spatial::Config,
+    /// From advertisements to visits and counts.
+    pub presence: crate::perception::presence::Config,
     /// Moments that are made without being asked for.
     pub moments: crate::episodes::coincidence::Config,
+    /// People to be recognised.
+    pub people: Vec<Person>,
+    /// Places with a name.
+    pub places: Vec<NamedPlace>,
 }
 
 /// Where the store stands.
@@ -33,12 +57,20 @@ pub struct Store {
     pub data_dir: String,
 }
 
-/// Where model files stand.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// Where model files stand, and whether sounds are named.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Models {
     /// Folder of the model files; empty: `models` in the data directory.
     pub dir: String,
+    /// Name sounds with YAMNet; without it sound episodes carry levels and bands only.
+    pub yamnet: bool,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self { dir: String::new(), yamnet: true }
+    }
 }
 
 /// A config with where it came from.
@@ -143,14 +175,40 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
 
 /// Every key that exists, with one example in each list of tables.
 fn known_keys() -> toml::Table {
-    toml::Table::try_from(Config::default()).unwrap_or_default()
+    let person = Person { name: "Alice".to_owned(), addresses: Vec::new(), key_file: Some(String::new()) };
+    let place = NamedPlace { name: "Home".to_owned(), latitude_deg: 0.0, longitude_deg: 0.0, radius_m: 100.0 };
+    let example = Config { people: vec![person], places: vec![place], ..Config::default() };
+    toml::Table::try_from(example).unwrap_or_default()
 }
 
 impl Config {
-    /// Values that are well-formed and still cannot be meant.
+    /// Values that are well-formed and still cannot be meant, each with its path.
     #[must_use]
     pub fn mistakes(&self) -> Vec<check::Mistake> {
-        Vec::new()
+        let sections = [
+            ("gps", self.gps.mistakes()),
+            ("place", self.place_config().mistakes()),
+            ("spatial", self.spatial.mistakes()),
+            ("presence", self.presence_config().mistakes()),
+        ];
+        let mistake = |(path, sentence): (&str, String)| check::Mistake { path: path.to_owned(), sentence };
+        sections
+            .into_iter()
+            .flat_map(|(path, sentences)| sentences.into_iter().map(move |sentence| (path, sentence)))
+            .map(mistake)
+            .collect()
+    }
+
+    /// The settings of places, with the named ones.
+    #[must_use]
+    pub fn place_config(&self) -> crate::perception::place::Config {
+        crate::perception::place::Config { named: self.places.clone(), ..self.place.clone() }
+    }
+
+    /// The settings of presence, with the people.
+    #[must_use]
+    pub fn presence_config(&self) -> crate::perception::presence::Config {
+        crate::perception::presence::Config { people: self.people.clone(), ..self.presence.clone() }
     }
 }
 

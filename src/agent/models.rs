@@ -57,7 +57,7 @@ impl Models {
     #[must_use]
     pub fn load(config: &Config, dir: &Path, memory_bytes: u64, now: Stamp) -> Self {
         let mut models = Self::default();
-        if config.microphone.yamnet {
+        if config.models.yamnet {
             match load_classifier(dir) {
                 Ok((classifier, hash)) => {
                     models.classifier = Some(Arc::new(Mutex::new(classifier)));
@@ -114,13 +114,7 @@ impl Models {
         Ok(Senses {
             sounds: Sounds::new(config, channel_map, self.classifier.clone()),
             sights: Sights::new(config.camera, config.visual, self.vision.clone()),
-            places: Places::new(
-                config.gps.clone(),
-                config.place_config(),
-                &config.spatial,
-                device.as_str(),
-                earliest,
-            ),
+            places: Places::new(config.gps.clone(), config.place_config(), &config.spatial, device.as_str(), earliest),
             people: People::new(
                 config.presence_config(),
                 crate::agent::people::known_people(&config.people)?,

@@ -86,7 +86,8 @@ pub fn known_people(people: &[presence::Person]) -> anyhow::Result<KnownPeople> 
     for person in people {
         let key = match &person.key_file {
             Some(file) => Some(
-                std::fs::read_to_string(file).with_context(|| format!("read the key file {file} of {}", person.name))?,
+                std::fs::read_to_string(file)
+                    .with_context(|| format!("read the key file {file} of {}", person.name))?,
             ),
             None => None,
         };

@@ -89,7 +89,8 @@ impl Places {
     /// When [`Self::handle_timeout`] has something to do, monotonic.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<i64> {
-        let receivers = self.receivers.values().flat_map(|(fixes, places)| [fixes.poll_timeout(), places.poll_timeout()]);
+        let receivers =
+            self.receivers.values().flat_map(|(fixes, places)| [fixes.poll_timeout(), places.poll_timeout()]);
         receivers.chain([self.builder.poll_timeout()]).flatten().min()
     }
 

@@ -19,9 +19,10 @@ use crate::domain::time::built_at;
 use crate::memory::sessions;
 use crate::memory::sessions::Registration;
 use crate::memory::writer::Writer;
+use crate::sensors::session::Problem;
 use crate::sensors::session::Session;
 use crate::sensors::session::SessionHeader;
-use crate::sensors::session::merge::merge;
+use crate::sensors::session::merge;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -102,7 +103,7 @@ pub fn replay(
             header.session_id
         ),
     }
-    let before = target.writer.flush()?.added();
+    let before = target.writer.flush()?.episodes_inserted;
     let mut recorder = Recorder::new(capture, target.writer, target.folder);
     play(session, target, &mut recorder, &mut report, progress)
         .with_context(|| format!("replay {}", path.display()))?;
@@ -110,7 +111,7 @@ pub fn replay(
     let device_id = capture_of(header, target.device_id).device_id;
     let counters = target.writer.finish_session(device_id, header.session_id.clone(), counts)?;
     recorder.settle();
-    report.added = counters.added() - before;
+    report.added = counters.episodes_inserted.saturating_sub(before);
     Ok(report)
 }
 
@@ -149,7 +150,7 @@ fn play(
     report.readings = pipeline.readings().iter().map(|(source, count)| (source.to_string(), *count)).collect();
     report.episodes = recorder.episode_counts();
     report.coverage = recorder.coverage_count();
-    report.problems = session.problems().sentences();
+    report.problems = session.problems().list().into_iter().map(|problem| problem_sentence(&problem)).collect();
     Ok(())
 }
 
@@ -169,6 +170,13 @@ fn earliest_of(header: &SessionHeader) -> Timestamp {
         ClockQuality::Rtc | ClockQuality::Network | ClockQuality::Gps => {
             built_at().min(header.started.utc.plus_millis(-86_400_000))
         }
+    }
+}
+
+fn problem_sentence(problem: &Problem) -> String {
+    match problem.count {
+        1 => problem.first.clone(),
+        count => format!("{} (and {} more of this kind)", problem.first, count - 1),
     }
 }
 

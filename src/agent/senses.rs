@@ -3,11 +3,11 @@
 //! In: readings, time. Out: drafts, coverage, the receiver's time, and what is noticed right now.
 //! Never: files, the store, the clock.
 
+use crate::agent::people::People;
 use crate::agent::places::Places;
 use crate::agent::sights::Sights;
 use crate::agent::sounds::Sounds;
 use crate::agent::surroundings::Surroundings;
-use crate::agent::people::People;
 use crate::domain::coverage::Coverage;
 use crate::domain::episode::Draft;
 use crate::domain::id::ModelId;
@@ -78,7 +78,7 @@ impl Senses {
 
     /// There will be no more readings.
     pub fn finish(&mut self, now: Stamp) {
-        self.sounds.finish(now);
+        self.sounds.finish();
         self.sights.finish();
         // People first: they depart from where the device still is.
         self.people.finish(now);

@@ -55,11 +55,8 @@ impl Surroundings {
             _ => Seen::default(),
         };
         if let (Some(vector), Some(model_id)) = (&observation.embedding, &self.clip_model) {
-            let embedding = Embedding {
-                model_id: model_id.clone(),
-                kind: EmbeddingKind::Image,
-                vector: vector.clone(),
-            };
+            let embedding =
+                Embedding { model_id: model_id.clone(), kind: EmbeddingKind::Image, vector: vector.clone() };
             seen.embedding = Some(embedding);
             seen.objects = observation.labels.iter().map(|label| label.label.clone()).collect();
         }

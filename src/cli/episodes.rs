@@ -50,9 +50,8 @@ pub fn run(args: &Args, shared: &Shared, io: &mut Io<'_>) -> anyhow::Result<u8> 
     let loaded = shared.load_config()?;
     let zone = TimeZone::system();
     let now = io.clock.utc();
-    let edge = |text: &Option<String>, edge| {
-        text.as_deref().map(|text| when::parse_when(text, edge, now, &zone)).transpose()
-    };
+    let edge =
+        |text: &Option<String>, edge| text.as_deref().map(|text| when::parse_when(text, edge, now, &zone)).transpose();
     let filter = EpisodeFilter {
         modalities: args.modality.clone(),
         since: edge(&args.since, Edge::Start)?,

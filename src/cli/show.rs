@@ -57,10 +57,9 @@ fn object(detail: &EpisodeDetail) -> Value {
         .links
         .iter()
         .map(|link| json!({"other": link.other.to_string(), "reason": link.reason, "score": link.score}));
-    let media = detail
-        .media
-        .iter()
-        .map(|media| json!({"hash": media.hash, "path": media.path, "bytes": media.bytes, "kind": media.kind.as_str()}));
+    let media = detail.media.iter().map(
+        |media| json!({"hash": media.hash, "path": media.path, "bytes": media.bytes, "kind": media.kind.as_str()}),
+    );
     fields.insert("embeddings".to_owned(), embeddings.collect());
     fields.insert("facts".to_owned(), edges.collect());
     fields.insert("links".to_owned(), links.collect());

@@ -30,7 +30,9 @@ fn rows(stats: &Stats) -> Vec<Row> {
     };
     rows.extend(named("episodes", &stats.by_modality));
     rows.extend(named("decay class", &stats.by_decay_class));
-    rows.extend(stats.vectors.iter().map(|((model, kind), count)| row("vectors", &format!("{model} {kind}"), *count, "")));
+    rows.extend(
+        stats.vectors.iter().map(|((model, kind), count)| row("vectors", &format!("{model} {kind}"), *count, "")),
+    );
     rows.extend(stats.coverage.iter().map(|blind| {
         let length = when::duration(i64::try_from(blind.total_ms).unwrap_or(i64::MAX));
         row("coverage", &format!("{} {}", blind.sensor, blind.reason), blind.rows, &length)

@@ -135,10 +135,8 @@ fn without_unknown(element: &Value, examples: &Value) -> Value {
 }
 
 fn try_alone<T: DeserializeOwned>(path: &[&str], value: Value, name: &str, mistakes: &mut Vec<Mistake>) {
-    let alone = path
-        .iter()
-        .rev()
-        .fold(value, |inner, key| Value::Table(Table::from_iter([((*key).to_owned(), inner)])));
+    let alone =
+        path.iter().rev().fold(value, |inner, key| Value::Table(Table::from_iter([((*key).to_owned(), inner)])));
     if let Err(error) = alone.try_into::<T>() {
         mistakes.push(Mistake { path: name.to_owned(), sentence: first_line(&error) });
     }

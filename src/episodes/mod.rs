@@ -5,9 +5,10 @@
 //! the same verbs: `handle_observation`, `handle_timeout`, `poll_timeout`, `poll_draft`, `finish`.
 //! Never: I/O, ids of device or session, the clock.
 
+pub mod audio;
 pub mod coincidence;
 pub mod coverage;
 pub mod moment;
-pub mod visual;
 pub mod social;
 pub mod spatial;
+pub mod visual;

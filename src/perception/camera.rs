@@ -11,8 +11,8 @@ use crate::domain::episode::Media;
 use crate::domain::episode::MediaKind;
 use crate::domain::id::SourceId;
 use crate::domain::observation::scene::SceneObservation;
-use crate::domain::reading::PixelFormat;
 use crate::domain::reading::Picture;
+use crate::domain::reading::PixelFormat;
 use crate::domain::time::Stamp;
 use crate::perception::clip::ClipError;
 use crate::perception::image::ImageTower;
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_blank_picture_is_marked_and_begins_no_scene() {
         let mut camera = camera(false);
-        let blank = Picture { bytes: vec![0; 640 * 360].into(), ..grey(0) };
+        let blank = Picture { bytes: vec![0; 160 * 90].into(), ..grey(0) };
 
         let seen = camera.handle_picture(&blank, at(0), Some(&mut vision(&[1.0]))).unwrap();
 
@@ -246,8 +246,8 @@ mod tests {
     }
 
     fn grey(shift: u32) -> Picture {
-        let bytes: Vec<u8> = (0..640 * 360).map(|at: u32| ((at % 640 / 4) + (at / 640) / 4 + shift) as u8).collect();
-        Picture { format: PixelFormat::Grey8, size_px: Some((640, 360)), bytes: bytes.into() }
+        let bytes: Vec<u8> = (0..160 * 90).map(|at: u32| ((at % 160) + (at / 160) + shift) as u8).collect();
+        Picture { format: PixelFormat::Grey8, size_px: Some((160, 90)), bytes: bytes.into() }
     }
 
     fn at(ms: i64) -> Stamp {

@@ -6,9 +6,9 @@
 
 use crate::domain::disposition::Disposition;
 use crate::domain::id::ModelId;
+use crate::perception::model::ModelError;
 use crate::perception::model::runtime::Model;
 use crate::perception::model::runtime::ModelSpec;
-use crate::perception::model::ModelError;
 
 /// Memory below which ViT-B/32 is refused: loading one of its towers peaks above 700 MiB.
 pub const LARGE_MODEL_MEMORY_BYTES_MIN: u64 = 2 << 30;

@@ -16,9 +16,10 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use crate::domain::reading::PixelFormat;
 use crate::domain::reading::Picture;
+use crate::domain::reading::PixelFormat;
 use crate::perception::jpeg_end;
+use crate::perception::jpeg_scan;
 
 /// Longest side of an accepted frame, pixels.
 pub const SIDE_PX_MAX: u32 = 16_384;
@@ -43,7 +44,9 @@ pub enum PixelError {
     #[error("the frame is damaged: {0}")]
     Damaged(String),
     /// The frame claims a size no camera of ours delivers, or none at all.
-    #[error("the frame claims {width_px} × {height_px} pixels; 1 to {SIDE_PX_MAX} a side and {PIXELS_MAX} in all are accepted")]
+    #[error(
+        "the frame claims {width_px} × {height_px} pixels; 1 to {SIDE_PX_MAX} a side and {PIXELS_MAX} in all are accepted"
+    )]
     Size {
         /// Claimed width.
         width_px: u32,
@@ -124,13 +127,14 @@ pub fn decode(format: PixelFormat, width_px: u32, height_px: u32, bytes: &[u8]) 
 }
 
 fn decode_jpeg(bytes: &[u8]) -> Result<RgbImage, PixelError> {
-    let end = jpeg_end::find(bytes)?;
+    let bytes = &bytes[..jpeg_end::find(bytes)?];
+    jpeg_scan::check(bytes)?;
     let options = DecoderOptions::default()
         .set_strict_mode(true)
         .set_max_width(SIDE_PX_MAX as usize)
         .set_max_height(SIDE_PX_MAX as usize)
         .jpeg_set_out_colorspace(ColorSpace::RGB);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&bytes[..end]), options);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     decoder.decode_headers().map_err(|error| PixelError::Damaged(error.to_string()))?;
     let (width, height) = decoder.dimensions().unwrap_or_default();
     let (width_px, height_px) = (saturated(width), saturated(height));
@@ -255,6 +259,18 @@ mod tests {
             let broken = [&bytes[..kept], &[0xFF, 0xD9]].concat();
 
             assert!(decode(PixelFormat::Jpeg, 0, 0, &broken).is_err(), "kept {share} %");
+        }
+    }
+
+    #[test]
+    fn a_jpeg_that_lost_a_packet_is_refused() {
+        let bytes = jpeg(320, 240);
+        let scan = bytes.windows(2).position(|pair| pair == [0xFF, 0xDA]).unwrap() + 14;
+        for share in [5, 40, 70, 90] {
+            let from = scan + (bytes.len() - scan) * share / 100;
+            let broken = [&bytes[..from], &bytes[from + 512..]].concat();
+
+            assert!(decode(PixelFormat::Jpeg, 0, 0, &broken).is_err(), "lost 512 bytes at {share} %");
         }
     }
 

@@ -49,6 +49,7 @@ pub struct Config {
     /// Learned places kept; when there are more, the least visited goes.
     pub learned_places_max: usize,
     /// Places with a name.
+    #[serde(skip)]
     pub named: Vec<NamedPlace>,
 }
 

@@ -46,6 +46,7 @@ pub struct Config {
     /// People present at once; beyond it they count as unknown devices.
     pub people_max: usize,
     /// The people to be recognised.
+    #[serde(skip)]
     pub people: Vec<Person>,
 }
 

@@ -42,7 +42,13 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { hash_distance_min: 24, brightness_change_min: 0.25, starts_per_minute_max: 4, refresh_s: 300, gap_s: 600 }
+        Self {
+            hash_distance_min: 24,
+            brightness_change_min: 0.25,
+            starts_per_minute_max: 4,
+            refresh_s: 300,
+            gap_s: 600,
+        }
     }
 }
 
@@ -126,7 +132,10 @@ impl Probes {
                 }
             }
         }
-        #[expect(clippy::cast_precision_loss, reason = "at most 255,000 times 1,024: below 2^28, and a mean needs no more")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "at most 255,000 times 1,024: below 2^28, and a mean needs no more"
+        )]
         let cells =
             std::array::from_fn(|y| std::array::from_fn(|x| sums[y][x] as f32 / 1000.0 / counts[y][x].max(1) as f32));
         Self { cells, low, high }
@@ -245,8 +254,8 @@ mod tests {
         let mut tracker = SceneTracker::new(Config::default());
         tracker.handle_frame(Signature::of(&street(0, 1.0)), at(0));
 
-        for second in 1..600 {
-            let light = 1.0 + 0.15 * (second as f32 / 40.0).sin();
+        for second in 1..150 {
+            let light = 1.0 + 0.15 * (second as f32 / 20.0).sin();
             let decision = tracker.handle_frame(Signature::of(&street(second, light)), at(second as i64 * 1000));
             assert!(matches!(decision, Decision::Same | Decision::Refresh), "{second} s: {decision:?}");
         }

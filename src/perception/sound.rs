@@ -12,6 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::domain::observation::sound::SoundScores;
+use crate::perception::hearing::ClassifierFailure;
+use crate::perception::hearing::WindowClassifier;
+use crate::perception::log_mel::WINDOW_VALUES;
 use crate::perception::model::ModelError;
 use crate::perception::model::YamnetRuntime;
 use crate::perception::model::runtime::Model;
@@ -21,21 +24,10 @@ use crate::perception::model::runtime::Runtime;
 use crate::perception::model::runtime::Values;
 use crate::perception::model::yamnet;
 
-/// Frames of a window: 96, 0.975 s of sound.
-pub const WINDOW_FRAMES: usize = yamnet::PATCH_FRAMES;
-/// Frames from the start of one window to the start of the next: 48, 0.48 s.
-pub const HOP_FRAMES: usize = 48;
-/// Mel bands of a frame.
-pub const MEL_BANDS: usize = yamnet::MEL_BANDS;
-/// Values of a window: its frames, one after the other.
-pub const WINDOW_VALUES: usize = WINDOW_FRAMES * MEL_BANDS;
 /// Windows that go through the model in one run at most. Beyond four, a run gains nothing more.
 pub const BATCH_WINDOWS_MAX: usize = 4;
 
-/// The complete windows in a run of frames ([`MEL_BANDS`] values each), one every [`HOP_FRAMES`].
-pub fn windows(frames: &[f32]) -> impl Iterator<Item = &[f32]> {
-    frames.windows(WINDOW_VALUES).step_by(HOP_FRAMES * MEL_BANDS)
-}
+const _: () = assert!(WINDOW_VALUES == yamnet::PATCH_FRAMES * yamnet::MEL_BANDS, "frames fit the model");
 
 /// YAMNet, loaded, with the names of its classes.
 pub struct SoundClassifier {
@@ -101,26 +93,17 @@ impl SoundClassifier {
     }
 }
 
+impl WindowClassifier for SoundClassifier {
+    fn classify(&mut self, windows: &[&[f32]]) -> Result<Vec<SoundScores>, ClassifierFailure> {
+        Ok(Self::classify(self, windows)?)
+    }
+}
+
 /// Deals a run's outputs out to its windows.
 fn split(outputs: &[Output], scores: &mut Vec<SoundScores>) {
     let [all_scores, all_embeddings] = outputs else { return };
     let windows = all_scores.values.chunks_exact(yamnet::CLASSES);
     for (window, embedding) in windows.zip(all_embeddings.values.chunks_exact(yamnet::EMBEDDING_VALUES)) {
         scores.push(SoundScores { scores: window.into(), embedding: embedding.into() });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_begin_every_half_window_and_are_complete() {
-        let frames: Vec<f32> = (0..MEL_BANDS * 200).map(|value| (value / MEL_BANDS) as f32).collect();
-
-        let starts: Vec<(f32, usize)> = windows(&frames).map(|window| (window[0], window.len())).collect();
-
-        assert_eq!(starts, [(0.0, WINDOW_VALUES), (48.0, WINDOW_VALUES), (96.0, WINDOW_VALUES)]);
-        assert_eq!(windows(&frames[..WINDOW_VALUES - 1]).count(), 0);
     }
 }

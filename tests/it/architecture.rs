@@ -117,7 +117,7 @@ fn hardware_is_the_only_cargo_feature() {
 fn collect(root: &Path, folder: &Path, into: &mut Vec<Source>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
-        .map(|entry| entry.expect("a folder entry").path())
+        .map(|entry| entry.unwrap_or_else(|error| panic!("{}: {error}", folder.display())).path())
         .collect();
     entries.sort();
     for path in entries {

@@ -23,7 +23,8 @@ fn sentences_become_the_tokens_of_the_reference() {
         .filter_map(|sentence| {
             let ids = tokenizer.encode(&sentence.text);
             let used = ids.iter().rposition(|&id| id != 0).map_or(0, |last| last + 1);
-            (ids[..used] != sentence.ids).then(|| format!("{:?}: {:?}, not {:?}", sentence.text, &ids[..used], sentence.ids))
+            (ids[..used] != sentence.ids)
+                .then(|| format!("{:?}: {:?}, not {:?}", sentence.text, &ids[..used], sentence.ids))
         })
         .collect();
 
@@ -48,8 +49,7 @@ fn pictures_are_resized_and_cropped_as_pillow_does() {
 #[test]
 fn swapped_channels_would_be_noticed() {
     for (name, picture) in pictures().into_iter().filter(|(name, _)| !["checkerboard"].contains(name)) {
-        let swapped: Vec<u8> =
-            picture.pixels().chunks(3).flat_map(|pixel| [pixel[2], pixel[1], pixel[0]]).collect();
+        let swapped: Vec<u8> = picture.pixels().chunks(3).flat_map(|pixel| [pixel[2], pixel[1], pixel[0]]).collect();
         let swapped = RgbImage::new(picture.width_px(), picture.height_px(), swapped).unwrap();
 
         let similarity = cosine(&normalised(&sampled_square(&swapped)), &normalised(&expected_square(name)));
@@ -101,14 +101,7 @@ fn painted(width: u32, height: u32, paint: impl Fn(i64, i64) -> [u8; 3]) -> RgbI
 /// Every third pixel of the square, both ways, as the expectations keep it.
 fn sampled_square(picture: &RgbImage) -> Vec<u8> {
     let square = image::middle_square(picture, 224);
-    square
-        .pixels()
-        .chunks(224 * 3)
-        .step_by(3)
-        .flat_map(|row| row.chunks(3).step_by(3))
-        .flatten()
-        .copied()
-        .collect()
+    square.pixels().chunks(224 * 3).step_by(3).flat_map(|row| row.chunks(3).step_by(3)).flatten().copied().collect()
 }
 
 fn expected_square(name: &str) -> Vec<u8> {

@@ -8,6 +8,10 @@ mod camera;
 mod clip_fixture;
 /// CLIP's preprocessing and tokens equal the reference's.
 mod clip_parity;
+/// Sound, recorded: what is heard, and what becomes of it.
+mod hearing;
+/// Log-mel frames equal the numpy reference's.
+mod log_mel;
 /// The store from outside: what goes through the writer is found by the reader.
 mod memory;
 /// Rows for the tests of the store.
@@ -24,3 +28,5 @@ mod scene;
 mod store_faults;
 /// YAMNet: import, parity with other runtimes, damaged files.
 mod yamnet;
+/// YAMNet on real sounds, from samples to classes.
+mod yamnet_clips;

@@ -155,8 +155,7 @@ pub fn percept(words: &[&str]) -> Outcome {
     let utc = Timestamp::parse(STARTED_AT).unwrap().plus_millis(3_600_000);
     let clock = ManualClock { now: Stamp { monotonic_ms: 0, utc, quality: ClockQuality::Network } };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io =
-        Io { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false, clock: &clock };
+    let mut io = Io { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false, clock: &clock };
     let code = percept::cli::run(words.iter().map(Into::into), &mut io);
     Outcome { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }

@@ -1,12 +1,13 @@
 """Writes the expectations of tests/it/yamnet.rs: scores by ONNX Runtime and LiteRT, log-mel by numpy.
 
-Packages: numpy 2.4.6, onnxruntime 1.32.0, ai-edge-litert 2.3.0, soundfile 0.14.0 (all from PyPI, Python 3.11)
+pip install numpy==2.4.6 onnxruntime==1.32.0 ai-edge-litert==2.3.0 soundfile==0.14.0 scipy==1.17.1
 
 Usage: yamnet.py YAMNET_TFLITE IMPORTED_ONNX FIXTURES SOUNDS_DIR...
 
 YAMNET_TFLITE is Google's file, IMPORTED_ONNX what percept made of it. Writes FIXTURES/patterns.json (scores and
 embeddings for log-mel patterns that the test generates itself) and FIXTURES/clips.json (scores for sounds found by
-name under the SOUNDS_DIRs; the sounds themselves stay where they are). Fails if the two runtimes disagree.
+name under the SOUNDS_DIRs, from the Debian packages alsa-utils and sound-icons but for the first two; the sounds
+themselves stay where they are). All values are in millionths. Fails if the two runtimes disagree.
 """
 
 import json
@@ -17,19 +18,20 @@ import numpy as np
 import onnxruntime
 import soundfile
 from ai_edge_litert.interpreter import Interpreter
+from scipy.signal import resample_poly
 
-# Only 16 kHz is used as it stands; other rates are converted by the test's own resampler, so they are left out here.
+# The class each sound must get among its first three; a canary alone is taken for an alarm, so none is asked of it.
 CLIPS = {
     "dog_975ms.wav": "Dog",
     "meow_16k.wav": "Cat",
     "Front_Center.wav": "Speech",
     "Rear_Left.wav": "Speech",
     "Noise.wav": "White noise",
-    "canary-long.wav": "Bird",
+    "canary-long.wav": None,
     "trumpet-12.wav": "Trumpet",
-    "guitar-12.wav": "Guitar",
+    "guitar-12.wav": "Music",
     "xylofon.wav": "Music",
-    "glass-water-1.wav": None,
+    "glass-water-1.wav": "Ding",
 }
 RATE, FRAME, HOP, FFT, BANDS = 16_000, 400, 160, 512, 64
 
@@ -110,15 +112,13 @@ def find(name, folders):
 
 def load(path):
     samples, rate = soundfile.read(path, dtype="float32")
-    samples = samples if samples.ndim == 1 else samples.mean(axis=1)
-    return (samples, rate)
+    assert samples.ndim == 1, path
+    return samples, rate
 
 
 def to_16k(samples, rate):
     if rate == RATE:
         return samples
-    from scipy.signal import resample_poly  # scipy 1.17.1
-
     return resample_poly(samples.astype(np.float64), RATE, rate).astype(np.float32)
 
 
@@ -140,8 +140,8 @@ def main(tflite, onnx_path, fixtures, *folders):
 
     clips = []
     for name, expected in CLIPS.items():
-        samples = to_16k(*load(find(name, folders)))
-        cut = windows(samples)
+        samples, rate = load(find(name, folders))
+        cut = windows(to_16k(samples, rate))
         ours = np.mean([onnx.run(log_mel(window))[0][0] for window in cut], axis=0)
         theirs = np.mean([litert.run(window) for window in cut], axis=0)
         difference = float(np.abs(ours - theirs).mean())
@@ -151,6 +151,7 @@ def main(tflite, onnx_path, fixtures, *folders):
         clips.append({
             "name": name,
             "class": expected,
+            "sample_rate_hz": rate,
             "windows": len(cut),
             "onnxruntime": micro(ours),
             "litert": micro(theirs),

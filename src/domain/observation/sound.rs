@@ -60,3 +60,13 @@ pub struct SoundScores {
     /// The 1024-d embedding as the model gives it (not unit length).
     pub embedding: Arc<[f32]>,
 }
+
+/// The level of perfect silence: nothing reads lower.
+pub const LEVEL_FLOOR_DB: f64 = -120.0;
+
+/// dBFS of a mean square (full-scale sine −3.01), never below [`LEVEL_FLOOR_DB`], never NaN or infinite.
+#[must_use]
+pub fn dbfs_of_mean_square(mean_square: f64) -> f64 {
+    let db = 10.0 * mean_square.log10();
+    if db.is_finite() { db.max(LEVEL_FLOOR_DB) } else { LEVEL_FLOOR_DB }
+}

@@ -48,34 +48,66 @@ fn taps(at: usize, size: usize, stride: usize) -> (std::ops::Range<usize>, usize
     (first..last, start + 1 - before)
 }
 
-/// A depthwise convolution. `kernel` holds for each group of [`LANES`] channels its nine taps, `bias` one lane a group.
-pub(super) fn depthwise(
-    geometry: Geometry,
-    kernel: &[[Lane; 9]],
-    bias: &[Lane],
-    input: &[Lane],
-    output: &mut [Lane],
-) {
-    let groups = kernel.len();
-    let rows = geometry.width * groups;
-    let output_rows = geometry.output_width() * groups;
+/// The weights of a depthwise convolution, for each group of [`LANES`] channels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weights<'a> {
+    /// Nine taps, row by row.
+    pub(super) kernel: &'a [[Lane; 9]],
+    pub(super) bias: &'a [Lane],
+}
+
+/// A depthwise convolution of each image in `input`.
+pub(super) fn depthwise(geometry: Geometry, weights: Weights<'_>, input: &[Lane], output: &mut [Lane]) {
+    let groups = weights.kernel.len();
+    let row = geometry.width * groups;
     let images = input.chunks_exact(geometry.pixels() * groups);
     for (image, output) in images.zip(output.chunks_exact_mut(geometry.output_pixels() * groups)) {
-        for (at, output_row) in output.chunks_exact_mut(output_rows).enumerate() {
+        for (at, output) in output.chunks_exact_mut(geometry.output_width() * groups).enumerate() {
             let (vertical, above) = taps(at, geometry.height, geometry.stride);
-            for (group, (kernel, bias)) in kernel.iter().zip(bias).enumerate() {
-                for (at, output) in output_row.iter_mut().skip(group).step_by(groups).enumerate() {
-                    let (horizontal, left) = taps(at, geometry.width, geometry.stride);
-                    let mut sum = *bias;
-                    for y in vertical.clone() {
-                        let row = &image[(above + y - 1) * rows..][..rows];
-                        for x in horizontal.clone() {
-                            add_product(&mut sum, &row[(left + x - 1) * groups + group], &kernel[y * 3 + x]);
-                        }
-                    }
-                    *output = clip(&sum);
+            let mut rows = [(0, &image[..0]); 3];
+            let count = vertical.len();
+            for (slot, tap) in rows.iter_mut().zip(vertical) {
+                *slot = (tap, &image[(above + tap - 1) * row..][..row]);
+            }
+            depthwise_row(geometry, weights, &rows[..count], output);
+        }
+    }
+}
+
+/// A depthwise convolution of stride 1 whose result takes the place of its input: no second buffer goes through memory.
+pub(super) fn depthwise_in_place(geometry: Geometry, weights: Weights<'_>, images: &mut [Lane]) {
+    let groups = weights.kernel.len();
+    let row = geometry.width * groups;
+    let mut above = vec![[0.0; LANES]; row];
+    let mut here = above.clone();
+    for image in images.chunks_exact_mut(geometry.pixels() * groups) {
+        for at in 0..geometry.height {
+            let (output, below) = image[at * row..].split_at_mut(row);
+            std::mem::swap(&mut above, &mut here);
+            here.copy_from_slice(output);
+            let first = usize::from(at == 0);
+            let last = if below.is_empty() { 2 } else { 3 };
+            let below = below.get(..row).unwrap_or_default();
+            let rows = [(0, &*above), (1, &*here), (2, below)];
+            depthwise_row(geometry, weights, &rows[first..last], output);
+        }
+    }
+}
+
+/// One row of the result, out of up to three rows of the input, each with its row of the kernel.
+fn depthwise_row(geometry: Geometry, weights: Weights<'_>, rows: &[(usize, &[Lane])], output: &mut [Lane]) {
+    let groups = weights.kernel.len();
+    for (at, output) in output.chunks_exact_mut(groups).enumerate() {
+        let (horizontal, left) = taps(at, geometry.width, geometry.stride);
+        let lanes = output.iter_mut().zip(weights.kernel).zip(weights.bias);
+        for (group, ((output, kernel), bias)) in lanes.enumerate() {
+            let mut sum = *bias;
+            for (y, row) in rows {
+                for x in horizontal.clone() {
+                    add_product(&mut sum, &row[(left + x - 1) * groups + group], &kernel[y * 3 + x]);
                 }
             }
+            *output = clip(&sum);
         }
     }
 }
@@ -104,7 +136,6 @@ pub(super) fn stem(geometry: Geometry, kernel: &[Lane; 9], bias: &Lane, input: &
 /// The mean over each image of `pixels` pixels with `groups` lanes each.
 pub(super) fn mean(pixels: usize, groups: usize, input: &[Lane], output: &mut [Lane]) {
     let images = input.chunks_exact(pixels * groups);
-    #[expect(clippy::cast_precision_loss, reason = "an image has far fewer than 2^24 pixels")]
     let share = 1.0 / pixels as f32;
     for (image, output) in images.zip(output.chunks_exact_mut(groups)) {
         output.fill([0.0; LANES]);
@@ -130,7 +161,11 @@ fn add_product(sum: &mut Lane, left: &Lane, right: &Lane) {
 
 #[inline(always)]
 fn clip(sum: &Lane) -> Lane {
-    sum.map(|value| value.clamp(0.0, 6.0))
+    let mut clipped = *sum;
+    for value in &mut clipped {
+        *value = value.clamp(0.0, 6.0);
+    }
+    clipped
 }
 
 #[cfg(test)]
@@ -187,15 +222,33 @@ mod tests {
             let bias = lanes(GROUPS, 3);
             let mut output = vec![[0.0; LANES]; 2 * geometry.output_pixels() * GROUPS];
 
-            depthwise(geometry, &kernel, &bias, &input, &mut output);
+            let weights = Weights { kernel: &kernel, bias: &bias };
+            depthwise(geometry, weights, &input, &mut output);
 
             for (image, group, i) in [(0, 0, 0), (1, 1, 31), (1, 0, 7)] {
-                let at = |y: usize, x: usize| input[((image * geometry.height + y) * geometry.width + x) * GROUPS + group][i];
+                let at = |y: usize, x: usize| {
+                    input[((image * geometry.height + y) * geometry.width + x) * GROUPS + group][i]
+                };
                 let expected = reference(geometry, at, &kernel[group].map(|lane| lane[i]), bias[group][i]);
                 let image = &output[image * geometry.output_pixels() * GROUPS..];
                 let found: Vec<f32> = (0..expected.len()).map(|pixel| image[pixel * GROUPS + group][i]).collect();
                 assert_close(&found, &expected);
             }
+        }
+    }
+
+    #[test]
+    fn depthwise_gives_the_same_in_place() {
+        for geometry in GEOMETRIES.into_iter().filter(|geometry| geometry.stride == 1) {
+            let mut values = lanes(2 * geometry.pixels(), 1);
+            let taps = lanes(9, 2);
+            let weights = Weights { kernel: taps.as_chunks().0, bias: &lanes(1, 3) };
+            let mut expected = vec![[0.0; LANES]; values.len()];
+            depthwise(geometry, weights, &values, &mut expected);
+
+            depthwise_in_place(geometry, weights, &mut values);
+
+            assert_eq!(values, expected);
         }
     }
 

@@ -19,8 +19,8 @@ use tract_onnx::pb;
 
 use crate::perception::model::ModelError;
 use crate::perception::model::precision;
-use crate::perception::model::wire::WireError;
 use crate::perception::model::wire::Walker;
+use crate::perception::model::wire::WireError;
 
 /// Tensors up to this size (shapes, axes, scalars) are read with the graph; larger ones stay in the file.
 const SMALL_TENSOR_BYTES: u64 = 1024;
@@ -143,11 +143,9 @@ fn check_outputs(file: &Path, graph: &pb::GraphProto, outputs: &[String]) -> Res
     let offered: Vec<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
     match outputs.iter().find(|name| !offered.contains(&name.as_str())) {
         None => Ok(()),
-        Some(name) => Err(ModelError::MissingOutput {
-            file: file.into(),
-            name: name.clone(),
-            offered: offered.join(", "),
-        }),
+        Some(name) => {
+            Err(ModelError::MissingOutput { file: file.into(), name: name.clone(), offered: offered.join(", ") })
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn check_node(file: &Path, node: &pb::NodeProto) -> Result<(), ModelError> {
 /// vendor operators that follow the same names (`QAttention`, `DynamicQuantizeMatMul`, `MatMulNBits`, …).
 fn is_quantised(operator: &str) -> bool {
     let q_name = operator.strip_prefix('Q').and_then(|rest| rest.chars().next());
-    operator.contains("Quantize")
+    operator.to_lowercase().contains("quantize")
         || operator.ends_with("Integer")
         || operator.contains("NBits")
         || q_name.is_some_and(char::is_uppercase)
@@ -149,6 +149,20 @@ fn element_bytes(element: DataType) -> Option<usize> {
         DataType::Float | DataType::Int32 | DataType::Uint32 => Some(4),
         DataType::Int64 | DataType::Uint64 | DataType::Double | DataType::Complex64 => Some(8),
         DataType::Complex128 => Some(16),
-        _ => None,
+        DataType::Undefined
+        | DataType::String
+        | DataType::Uint8
+        | DataType::Int8
+        | DataType::Uint16
+        | DataType::Int16
+        | DataType::Float16
+        | DataType::Bfloat16
+        | DataType::Uint4
+        | DataType::Int4
+        | DataType::Float4e2m1
+        | DataType::Float8e4m3fn
+        | DataType::Float8e4m3fnuz
+        | DataType::Float8e5m2
+        | DataType::Float8e5m2fnuz => None,
     }
 }

@@ -79,7 +79,8 @@ impl<'a> Tflite<'a> {
         let subgraphs = model.tables(2, "subgraphs")?;
         let buffers = model.tables(4, "buffers")?;
         let graph = subgraphs.first().ok_or(TfliteError::Missing { what: "subgraph" })?;
-        let tensors = graph.tables(0, "tensors")?.iter().map(|table| tensor(table, &buffers)).collect::<Result<_, _>>()?;
+        let tensors =
+            graph.tables(0, "tensors")?.iter().map(|table| tensor(table, &buffers)).collect::<Result<_, _>>()?;
         let operators =
             graph.tables(3, "operators")?.iter().map(|table| operator(table, &codes)).collect::<Result<_, _>>()?;
         Ok(Self { tensors, operators })

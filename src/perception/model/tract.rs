@@ -38,8 +38,8 @@ impl Runtime for TractRuntime {
         let metadata = take_metadata(&mut onnx);
         let graph = parse(file, &mut onnx)?;
         drop(onnx);
-        let plan = fix_inputs(graph, &spec.inputs).and_then(prepare).map_err(|error| unsupported(file, &error))?;
-        Ok(Box::new(TractModel { file: file.into(), inputs: spec.inputs.clone(), metadata, plan }))
+        let state = fix_inputs(graph, &spec.inputs).and_then(prepare).map_err(|error| unsupported(file, &error))?;
+        Ok(Box::new(TractModel { file: file.into(), inputs: spec.inputs.clone(), metadata, state }))
     }
 }
 
@@ -65,8 +65,8 @@ impl Runtime for YamnetRuntime {
         let metadata = take_metadata(&mut onnx);
         let graph = yamnet_plan::graph(file, &mut onnx, windows.unwrap_or_default())?;
         drop(onnx);
-        let plan = prepare(graph).map_err(|error| unsupported(file, &error))?;
-        Ok(Box::new(TractModel { file: file.into(), inputs: spec.inputs.clone(), metadata, plan }))
+        let state = prepare(graph).map_err(|error| unsupported(file, &error))?;
+        Ok(Box::new(TractModel { file: file.into(), inputs: spec.inputs.clone(), metadata, state }))
     }
 }
 
@@ -84,7 +84,7 @@ struct TractModel {
     file: PathBuf,
     inputs: Vec<InputSpec>,
     metadata: BTreeMap<String, String>,
-    plan: Arc<TypedRunnableModel>,
+    state: TypedSimpleState,
 }
 
 impl Model for TractModel {
@@ -97,7 +97,7 @@ impl Model for TractModel {
         for (spec, values) in self.inputs.iter().zip(inputs) {
             tensors.push(input_tensor(spec, values).map_err(&failed)?.into_tvalue());
         }
-        let outputs = self.plan.run(tensors).map_err(|error| failed(sentence(&error)))?;
+        let outputs = self.state.run(tensors).map_err(|error| failed(sentence(&error)))?;
         outputs.iter().map(|value| output(value).map_err(|error| failed(sentence(&error)))).collect()
     }
 
@@ -189,8 +189,9 @@ fn fix_inputs(mut model: InferenceModel, inputs: &[InputSpec]) -> TractResult<Ty
     model.into_typed()
 }
 
-fn prepare(model: TypedModel) -> TractResult<Arc<TypedRunnableModel>> {
-    model.into_optimized()?.into_runnable()
+/// Optimises; the working memory that comes with the plan is kept from run to run.
+fn prepare(model: TypedModel) -> TractResult<TypedSimpleState> {
+    model.into_optimized()?.into_runnable()?.spawn()
 }
 
 fn input_tensor(spec: &InputSpec, values: &Values<'_>) -> Result<Tensor, String> {
@@ -256,10 +257,8 @@ mod tests {
 
     fn value(name: &str, element: DataType) -> pb::ValueInfoProto {
         let tensor = pb::type_proto::Tensor { elem_type: element.into(), shape: None };
-        let r#type = pb::TypeProto {
-            value: Some(pb::type_proto::Value::TensorType(tensor)),
-            ..pb::TypeProto::default()
-        };
+        let r#type =
+            pb::TypeProto { value: Some(pb::type_proto::Value::TensorType(tensor)), ..pb::TypeProto::default() };
         pb::ValueInfoProto { name: name.into(), r#type: Some(r#type), ..pb::ValueInfoProto::default() }
     }
 
@@ -285,8 +284,7 @@ mod tests {
 
     fn load(graph: pb::GraphProto, inputs: &[InputSpec], output: &str) -> Result<Box<dyn Model>, ModelError> {
         let opset_import = vec![pb::OperatorSetIdProto { version: 17, ..pb::OperatorSetIdProto::default() }];
-        let model =
-            pb::ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..pb::ModelProto::default() };
+        let model = pb::ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..pb::ModelProto::default() };
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("towers.onnx");
         std::fs::write(&file, model.encode_to_vec()).unwrap();
@@ -349,8 +347,9 @@ mod tests {
         inputs.input[1] = value("pixels", DataType::Float16);
         let mut casts = two_towers();
         casts.node[1] = node("Cast", &["pixels"], "image");
-        let to = DataType::Float16.into();
-        casts.node[1].attribute = vec![pb::AttributeProto { name: "to".into(), i: to, ..pb::AttributeProto::default() }];
+        let to = i32::from(DataType::Float16).into();
+        casts.node[1].attribute =
+            vec![pb::AttributeProto { name: "to".into(), i: to, ..pb::AttributeProto::default() }];
 
         for graph in [weights, inputs, casts] {
             assert!(refusal(graph).contains("is in half precision"));

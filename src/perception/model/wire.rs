@@ -69,8 +69,7 @@ impl<R: Read + Seek> Walker<R> {
     /// The bytes of a range that [`Walker::next_field`] has returned, and so is known to lie inside the file.
     pub(super) fn read(&mut self, range: &Range<u64>) -> Result<Vec<u8>, WireError> {
         self.move_to(range.start)?;
-        let bytes = usize::try_from(range.end - range.start)
-            .map_err(|_| WireError::Overrun { at: range.start })?;
+        let bytes = usize::try_from(range.end - range.start).map_err(|_| WireError::Overrun { at: range.start })?;
         let mut buffer = vec![0; bytes];
         self.reader.read_exact(&mut buffer)?;
         self.at = range.end;

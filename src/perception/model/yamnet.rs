@@ -151,12 +151,21 @@ fn front_end(file: &Tflite<'_>) -> Result<(Vec<f32>, f32), ImportError> {
 fn network(file: &Tflite<'_>, class_names: &[String]) -> Result<Vec<u8>, ImportError> {
     let start = file.operators.iter().position(|operator| operator.code == code::CONV_2D);
     let operators = file.operators.get(start.unwrap_or(usize::MAX)..).unwrap_or_default();
-    let mut network = Network { file, builder: GraphBuilder::new("yamnet"), value: INPUT.into(), height: PATCH_FRAMES, width: MEL_BANDS, channels: 1 };
+    let mut network = Network {
+        file,
+        builder: GraphBuilder::new("yamnet"),
+        value: INPUT.into(),
+        height: PATCH_FRAMES,
+        width: MEL_BANDS,
+        channels: 1,
+    };
     network.builder.input(INPUT, &[PATCH_FRAMES, MEL_BANDS]);
     network.value = network.builder.insert_axis(INPUT, 1);
     let mut produced = None;
     for operator in operators {
-        if let Some(output) = operator.outputs.first().filter(|_| produced.is_none() || operator.inputs.first() == produced.as_ref()) {
+        if let Some(output) =
+            operator.outputs.first().filter(|_| produced.is_none() || operator.inputs.first() == produced.as_ref())
+        {
             produced = Some(*output);
         } else {
             return Err(ImportError::NotYamnet("its operators are no chain".into()));
@@ -202,11 +211,18 @@ impl Network<'_> {
         };
         let (inputs, outputs) = if options.depthwise { (last, last) } else { (last, first) };
         if inputs != self.channels || (options.depthwise && first != 1) {
-            return Err(ImportError::NotYamnet(format!("{} does not fit the {} channels before it", kernel.name, self.channels)));
+            return Err(ImportError::NotYamnet(format!(
+                "{} does not fit the {} channels before it",
+                kernel.name, self.channels
+            )));
         }
         let taps = kernel_height * kernel_width;
         let weights = dequantise(kernel)?;
-        let weights = if options.depthwise { transpose(&weights, taps, last) } else { per_filter_channels_first(&weights, taps, last) };
+        let weights = if options.depthwise {
+            transpose(&weights, taps, last)
+        } else {
+            per_filter_channels_first(&weights, taps, last)
+        };
         let bias = dequantise(input(self.file, operator, 2)?)?;
         if bias.len() != outputs {
             return Err(ImportError::NotYamnet(format!("{} has not one bias per channel", kernel.name)));
@@ -217,7 +233,8 @@ impl Network<'_> {
         let weights = self.builder.weight("kernel", &shape, &weights);
         let bias = self.builder.weight("bias", &[outputs], &bias);
         let group = if options.depthwise { outputs } else { 1 };
-        self.value = self.builder.convolution(&self.value, &weights, &bias, options.stride, [above, left, below, right], group);
+        self.value =
+            self.builder.convolution(&self.value, &weights, &bias, options.stride, [above, left, below, right], group);
         self.value = self.builder.clip(&self.value, 0.0, 6.0);
         (self.height, self.width, self.channels) = (height, width, outputs);
         Ok(())
@@ -294,7 +311,11 @@ fn same_padding(size: usize, kernel: usize, stride: usize) -> (usize, usize, usi
     (output, padding / 2, padding - padding / 2)
 }
 
-fn input<'a>(file: &'a Tflite<'_>, operator: &TfliteOperator<'_>, position: usize) -> Result<&'a TfliteTensor<'a>, ImportError> {
+fn input<'a>(
+    file: &'a Tflite<'_>,
+    operator: &TfliteOperator<'_>,
+    position: usize,
+) -> Result<&'a TfliteTensor<'a>, ImportError> {
     let index = operator.inputs.get(position).copied().unwrap_or(usize::MAX);
     Ok(file.tensor(index)?)
 }
@@ -309,7 +330,8 @@ fn expect_shape(tensor: &TfliteTensor<'_>, shape: &[usize]) -> Result<(), Import
 
 /// The tensor's real values, row-major: scale × (integer − zero point), with the scale of each value's channel.
 fn dequantise(tensor: &TfliteTensor<'_>) -> Result<Vec<f32>, ImportError> {
-    let lies = || ImportError::NotYamnet(format!("{} is not as long as its shape {:?} says", tensor.name, tensor.shape));
+    let lies =
+        || ImportError::NotYamnet(format!("{} is not as long as its shape {:?} says", tensor.name, tensor.shape));
     let mut elements = 1_usize;
     for size in &tensor.shape {
         elements = elements.checked_mul(*size).ok_or_else(lies)?;
@@ -317,7 +339,11 @@ fn dequantise(tensor: &TfliteTensor<'_>) -> Result<Vec<f32>, ImportError> {
     let integers: Vec<i32> = match tensor.element {
         ElementType::Float32 => {
             let values: Vec<f32> = little_endian(tensor.data, f32::from_le_bytes);
-            return if values.len() == elements && tensor.data.len() == 4 * elements { Ok(values) } else { Err(lies()) };
+            return if values.len() == elements && tensor.data.len() == 4 * elements {
+                Ok(values)
+            } else {
+                Err(lies())
+            };
         }
         ElementType::Int8 => little_endian(tensor.data, |[byte]: [u8; 1]| i32::from(byte.cast_signed())),
         ElementType::Int32 => little_endian(tensor.data, i32::from_le_bytes),
@@ -336,7 +362,8 @@ fn scale(tensor: &TfliteTensor<'_>, integers: &[i32]) -> Result<Vec<f32>, Import
     if tensor.scales.is_empty() || tensor.zero_points.iter().any(|zero| *zero != 0) {
         return Err(unscaled());
     }
-    let channels = if tensor.scales.len() == 1 { 1 } else { *tensor.shape.get(tensor.channel_axis).ok_or_else(unscaled)? };
+    let channels =
+        if tensor.scales.len() == 1 { 1 } else { *tensor.shape.get(tensor.channel_axis).ok_or_else(unscaled)? };
     if channels != tensor.scales.len() {
         return Err(unscaled());
     }

@@ -64,8 +64,8 @@ impl Candidate {
         }
     }
 
-    /// The stay, if there is one. Its start is the first fix in the middle of the place, so that
-    /// the approach does not count.
+    /// The stay, if there is one. Its start is the first of two fixes in a row in the middle of the
+    /// place, so that neither the approach counts nor a fix astray in it.
     pub(super) fn found(&self) -> Option<Found> {
         let (first, last) = (self.fixes.front()?, self.fixes.back()?);
         if last.at.millis_since(first.at) < self.stay_ms_min {
@@ -77,7 +77,9 @@ impl Candidate {
         let centre = mean.position();
         let square_sum_m2 = settled().map(|position| centre.distance_m(position).powi(2)).sum::<f64>();
         let middle_m = middle_radius_m(square_sum_m2, mean.len(), self.radius_m);
-        let arrival = self.fixes.iter().position(|fix| centre.distance_m(fix.position) <= middle_m)?;
+        let is_middle = |fix: &Fix| centre.distance_m(fix.position) <= middle_m;
+        let pairs = self.fixes.iter().zip(self.fixes.iter().skip(1));
+        let arrival = pairs.into_iter().position(|(fix, next)| is_middle(fix) && is_middle(next))?;
         let start = self.fixes.get(arrival)?.at;
         let fixes: Vec<Fix> = self.fixes.iter().skip(arrival).cloned().collect();
         (last.at.millis_since(start) >= self.stay_ms_min).then_some(Found { start, end: last.at, centre, fixes })

@@ -59,6 +59,20 @@ impl Mean {
     }
 }
 
+/// The position in the middle of each direction, which a few stray ones do not move; `None` of none.
+pub(super) fn median(positions: &[Position]) -> Option<Position> {
+    let first = positions.first()?;
+    let middle = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        let (upper, lower) = (values.get(values.len() / 2)?, values.get((values.len() - 1) / 2)?);
+        Some(f64::midpoint(*upper, *lower))
+    };
+    let north_deg = middle(positions.iter().map(|position| position.latitude_deg).collect())?;
+    let from_first = |position: &Position| wrapped_deg(position.longitude_deg - first.longitude_deg);
+    let east_deg = middle(positions.iter().map(from_first).collect())?;
+    Some(Position { latitude_deg: north_deg, longitude_deg: wrapped_deg(first.longitude_deg + east_deg) })
+}
+
 /// A box that grows. Longitudes run on past 180° inside, so that a way across the meridian stays in one piece.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GrowingBounds {
@@ -118,6 +132,16 @@ mod tests {
 
         assert!(mean.distance_m(at(10.001, 180.0)) < 0.01);
         assert!(mean.longitude_deg.abs() <= 180.0);
+    }
+
+    #[test]
+    fn the_median_lies_where_most_are() {
+        let positions = [at(1.0, 179.999), at(1.0, -179.999), at(1.001, 180.0), at(9.0, 0.0)];
+
+        let median = median(&positions).unwrap();
+
+        assert!((median.latitude_deg - 1.0005).abs() < 1e-9);
+        assert_eq!(super::median(&[]), None);
     }
 
     #[test]

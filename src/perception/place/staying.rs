@@ -53,6 +53,8 @@ pub(super) struct Staying {
     middle: Stamp,
     middle_unobserved_ms: i64,
     unobserved_ms: i64,
+    /// Whether the latest fix lay in the middle.
+    was_middle: bool,
     mean: Mean,
     square_sum_m2: f64,
 }
@@ -68,6 +70,7 @@ impl Staying {
             middle: found.start,
             middle_unobserved_ms: 0,
             unobserved_ms: 0,
+            was_middle: true,
             mean: Mean::of(found.centre),
             square_sum_m2: 0.0,
         };
@@ -97,7 +100,7 @@ impl Staying {
         }
     }
 
-    /// Counts a fix at the place and says where it lies.
+    /// Counts a fix at the place and says where the device is.
     pub(super) fn count(&mut self, fix: &Fix) -> Side {
         self.mean.count(fix.position);
         self.square_sum_m2 += self.centre().distance_m(fix.position).powi(2);
@@ -110,7 +113,10 @@ impl Staying {
             self.unobserved_ms += gap_ms;
         }
         self.latest = fix.at;
-        let side = self.side(fix);
+        // One fix in the middle on the way out is astray; two in a row are not.
+        let is_middle = self.side(fix) == Side::Middle;
+        let side = if is_middle && self.was_middle { Side::Middle } else { Side::Edge };
+        self.was_middle = is_middle;
         if side == Side::Middle {
             self.middle = fix.at;
             self.middle_unobserved_ms = self.unobserved_ms;

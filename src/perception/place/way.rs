@@ -3,11 +3,11 @@
 //! In: believed fixes. Out: a [`Leg`] up to any of the latest vertices, because where the way ended
 //! is known only minutes later. Never: the track itself; only the latest vertices are kept.
 //!
-//! Fixes are averaged over [`BLOCK_MS`], and only steps of [`STEP_M_MIN`] count, so that the noise
-//! of a receiver that stands still does not add up.
+//! The median of the fixes of [`BLOCK_MS`] is taken, and only steps of [`STEP_M_MIN`] count, so that
+//! the noise of a receiver that stands still does not add up and a stray fix is no detour.
 
 use super::geometry::GrowingBounds;
-use super::geometry::Mean;
+use super::geometry::median;
 use super::staying::OBSERVED_MS_MAX;
 use crate::domain::observation::place::Bounds;
 use crate::domain::observation::place::Fix;
@@ -37,9 +37,10 @@ struct Vertex {
     bounds: GrowingBounds,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// The latest fixes: a dozen at most, since the tracker takes about one a second.
+#[derive(Debug)]
 struct Block {
-    mean: Mean,
+    positions: Vec<Position>,
     start: Stamp,
     end: Stamp,
 }
@@ -76,19 +77,15 @@ impl Way {
             let before_ms = self.gaps.back().map_or(0, |(_, sum_ms)| *sum_ms);
             push(&mut self.gaps, (fix.at, before_ms + gap_ms));
         }
-        if let Some(block) = self.block
-            && (fix.at.millis_since(block.start) >= BLOCK_MS || gap_ms >= BLOCK_MS)
+        let is_over = |block: &Block| fix.at.millis_since(block.start) >= BLOCK_MS || gap_ms >= BLOCK_MS;
+        if let Some(block) = self.block.take_if(|block| is_over(block))
+            && let Some(position) = median(&block.positions)
         {
-            self.step(block.mean.position(), block.end);
-            self.block = None;
+            self.step(position, block.end);
         }
-        match &mut self.block {
-            Some(block) => {
-                block.mean.count(fix.position);
-                block.end = fix.at;
-            }
-            None => self.block = Some(Block { mean: Mean::of(fix.position), start: fix.at, end: fix.at }),
-        }
+        let block = self.block.get_or_insert_with(|| Block { positions: Vec::new(), start: fix.at, end: fix.at });
+        block.positions.push(fix.position);
+        block.end = fix.at;
     }
 
     /// Metres so far.

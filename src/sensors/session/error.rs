@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The path leads nowhere. Trying again will not help.
-    #[error("there is nothing at {}", path.display())]
+    #[error("there is nothing at {}", .path.display())]
     NotFound {
         /// What was asked for.
         path: PathBuf,
@@ -19,14 +19,14 @@ pub enum SessionError {
     /// The folder is no session.
     #[error(
         "{} is a folder without session.toml; a session is a folder with session.toml beside microphone/, camera/, gps.jsonl or bluetooth.jsonl",
-        path.display()
+        .path.display()
     )]
     NoManifest {
         /// The folder.
         path: PathBuf,
     },
     /// `session.toml` is wrong; every mistake is listed.
-    #[error("{} is refused: {}", file.display(), mistakes.join("; "))]
+    #[error("{} is refused: {}", .file.display(), .mistakes.join("; "))]
     Manifest {
         /// The file.
         file: PathBuf,
@@ -34,7 +34,7 @@ pub enum SessionError {
         mistakes: Vec<String>,
     },
     /// The session was written by a later program.
-    #[error("{} has format {found} and this percept reads format {known}: a newer percept is needed", file.display())]
+    #[error("{} has format {found} and this percept reads format {known}: a newer percept is needed", .file.display())]
     NewerFormat {
         /// The file.
         file: PathBuf,
@@ -46,7 +46,7 @@ pub enum SessionError {
     /// The file is none of the kinds percept reads.
     #[error(
         "{} is {found}; percept reads WAV, FLAC, JPEG, PNG, NMEA logs and files of gpsd JSON lines",
-        path.display()
+        .path.display()
     )]
     UnknownKind {
         /// The file.
@@ -55,7 +55,7 @@ pub enum SessionError {
         found: String,
     },
     /// The file is of a known kind, and nothing in it can be used.
-    #[error("{} cannot be used: {cause}", path.display())]
+    #[error("{} cannot be used: {cause}", .path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -63,13 +63,13 @@ pub enum SessionError {
         cause: String,
     },
     /// A start was given for a session that has its own.
-    #[error("{} has its own started_at in session.toml; a start can be given for a bare file only", path.display())]
+    #[error("{} has its own started_at in session.toml; a start can be given for a bare file only", .path.display())]
     StartGiven {
         /// The session.
         path: PathBuf,
     },
     /// The system refused to read.
-    #[error("{} cannot be read: {source}", path.display())]
+    #[error("{} cannot be read: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum SessionError {
         source: io::Error,
     },
     /// The system refused to write. A full disk may be freed: try later.
-    #[error("{} cannot be written: {source}", path.display())]
+    #[error("{} cannot be written: {source}", .path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum SessionError {
         source: io::Error,
     },
     /// The recorder was given something the format cannot hold.
-    #[error("{} cannot record this: {cause}", path.display())]
+    #[error("{} cannot record this: {cause}", .path.display())]
     Unwritable {
         /// The session.
         path: PathBuf,

@@ -27,10 +27,8 @@ pub(super) fn time_in(path: &Path, plausible: Plausible) -> Option<(Timestamp, C
 /// `GPSDateStamp` and `GPSTimeStamp`, which are UTC.
 fn gps_time(exif: &Exif) -> Option<Timestamp> {
     let date = ascii(exif, Tag::GPSDateStamp)?;
-    let time = match &exif.get_field(Tag::GPSTimeStamp, In::PRIMARY)?.value {
-        Value::Rational(parts) => parts.iter().map(exif::Rational::to_f64).collect::<Vec<_>>(),
-        _ => return None,
-    };
+    let Value::Rational(parts) = &exif.get_field(Tag::GPSTimeStamp, In::PRIMARY)?.value else { return None };
+    let time: Vec<_> = parts.iter().map(exif::Rational::to_f64).collect();
     let &[hours, minutes, seconds] = time.as_slice() else { return None };
     let date = std::str::from_utf8(date).ok()?.trim().replace(':', "-");
     Timestamp::parse(&format!("{date}T{hours:02.0}:{minutes:02.0}:{:02.0}Z", seconds.floor())).ok()
@@ -52,8 +50,6 @@ fn camera_time(exif: &Exif) -> Option<Timestamp> {
 }
 
 fn ascii(exif: &Exif, tag: Tag) -> Option<&[u8]> {
-    match &exif.get_field(tag, In::PRIMARY)?.value {
-        Value::Ascii(parts) => parts.first().map(Vec::as_slice),
-        _ => None,
-    }
+    let Value::Ascii(parts) = &exif.get_field(tag, In::PRIMARY)?.value else { return None };
+    parts.first().map(Vec::as_slice)
 }

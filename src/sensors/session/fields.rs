@@ -7,15 +7,15 @@ use toml::Value;
 const LIKENESS_MIN: f64 = 0.8;
 
 /// A table under inspection.
-pub(super) struct Fields<'a> {
-    table: &'a Table,
-    path: &'a str,
-    mistakes: &'a mut Vec<String>,
+pub(super) struct Fields<'t, 'm> {
+    table: &'t Table,
+    path: &'m str,
+    mistakes: &'m mut Vec<String>,
 }
 
-impl<'a> Fields<'a> {
+impl<'t, 'm> Fields<'t, 'm> {
     /// Notes every key that is not `known`. `path` is what stands before the keys in messages, empty at the top.
-    pub(super) fn new(table: &'a Table, path: &'a str, known: &[&str], mistakes: &'a mut Vec<String>) -> Self {
+    pub(super) fn new(table: &'t Table, path: &'m str, known: &[&str], mistakes: &'m mut Vec<String>) -> Self {
         for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
             mistakes.push(format!("unknown key `{path}{key}` ({})", hint(key, path, known)));
         }
@@ -28,13 +28,13 @@ impl<'a> Fields<'a> {
     }
 
     /// The value at `key`, if it is there and right.
-    pub(super) fn optional<T>(&mut self, key: &str, take: impl FnOnce(&'a Value) -> Result<T, String>) -> Option<T> {
+    pub(super) fn optional<T>(&mut self, key: &str, take: impl FnOnce(&'t Value) -> Result<T, String>) -> Option<T> {
         let value = self.table.get(key)?;
         take(value).map_err(|what| self.mistake(key, &what)).ok()
     }
 
     /// The value at `key`; its absence is a mistake.
-    pub(super) fn required<T>(&mut self, key: &str, take: impl FnOnce(&'a Value) -> Result<T, String>) -> Option<T> {
+    pub(super) fn required<T>(&mut self, key: &str, take: impl FnOnce(&'t Value) -> Result<T, String>) -> Option<T> {
         if !self.table.contains_key(key) {
             self.mistake(key, "is missing");
         }
@@ -42,7 +42,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The tables of the list at `key`.
-    pub(super) fn tables(&mut self, key: &str) -> Vec<&'a Table> {
+    pub(super) fn tables(&mut self, key: &str) -> Vec<&'t Table> {
         let list = self.optional(key, |value| {
             let list: Option<Vec<_>> = value.as_array().and_then(|list| list.iter().map(Value::as_table).collect());
             list.ok_or_else(|| "must be a list of tables".to_owned())

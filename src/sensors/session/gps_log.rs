@@ -91,6 +91,10 @@ impl LogReader {
         match self.kind {
             LogKind::Nmea => self.epochs.feed(line),
             LogKind::Gpsd if line.iter().all(u8::is_ascii_whitespace) || line.starts_with(b"#") => Vec::new(),
+            // gpspipe and gpsfake can put the receiver's own sentences between gpsd's reports of them.
+            LogKind::Gpsd if line.starts_with(b"$") || line.starts_with(b"!") => {
+                vec![untimed(GpsReport::Other("NMEA".to_owned()))]
+            }
             LogKind::Gpsd => vec![gpsd_report(line)],
         }
     }

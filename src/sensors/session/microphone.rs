@@ -5,6 +5,8 @@
 
 use super::clock::SessionClock;
 use super::folder::TimedFile;
+use super::header::Gap;
+use super::header::StreamHeader;
 use super::problems::ProblemKind;
 use super::problems::Problems;
 use super::sound_file::SoundFile;
@@ -30,6 +32,8 @@ pub(super) struct RecordedMicrophone {
     clock: SessionClock,
     /// Highest channel of the channel map.
     channel_max: Option<u16>,
+    /// Stretches that the session itself lists as missing: no hole in them needs telling.
+    gaps: Vec<Gap>,
     problems: Problems,
     open: Option<Open>,
     queue: VecDeque<Reading>,
@@ -46,18 +50,13 @@ struct Open {
 }
 
 impl RecordedMicrophone {
-    pub(super) fn new(
-        source: SourceId,
-        files: Vec<TimedFile>,
-        channel_map: Option<&[u16]>,
-        clock: SessionClock,
-        problems: Problems,
-    ) -> Self {
+    pub(super) fn new(stream: &StreamHeader, files: Vec<TimedFile>, clock: SessionClock, problems: Problems) -> Self {
         Self {
-            source,
+            source: stream.source.clone(),
             files: files.into(),
             clock,
-            channel_max: channel_map.and_then(|map| map.iter().max().copied()),
+            channel_max: stream.channel_map.as_ref().and_then(|map| map.iter().max().copied()),
+            gaps: stream.gaps.clone(),
             problems,
             open: None,
             queue: VecDeque::new(),
@@ -95,7 +94,8 @@ impl RecordedMicrophone {
             self.problems.count(ProblemKind::RebuiltHeader, &detail);
         }
         let slack = if self.any { SLACK_MS } else { START_SLACK_MS };
-        if let Some(end_ms) = self.end_ms.filter(|end_ms| file.offset_ms > end_ms + slack) {
+        let is_listed = |from_ms: i64| self.gaps.iter().any(|gap| gap.from_ms < file.offset_ms && gap.to_ms > from_ms);
+        if let Some(end_ms) = self.end_ms.filter(|&end_ms| file.offset_ms > end_ms + slack && !is_listed(end_ms)) {
             let length = file.offset_ms - end_ms;
             let detail = format!("no sound was recorded from {end_ms} to {} ms", file.offset_ms);
             self.lose(end_ms, Some(length), CoverageReason::Recorded, ProblemKind::Hole, detail);

@@ -220,7 +220,7 @@ impl Session {
         let timed = || vec![TimedFile { offset_ms: 0, path: file.path.clone(), name: name.clone() }];
         let (source, clock, problems) = (stream.source.clone(), self.clock(), self.problems.clone());
         match file.kind {
-            BareKind::Sound => Box::new(RecordedMicrophone::new(source, timed(), None, clock, problems)),
+            BareKind::Sound => Box::new(RecordedMicrophone::new(stream, timed(), clock, problems)),
             BareKind::Picture => Box::new(RecordedCamera::new(source, timed(), clock, problems)),
             BareKind::Log(kind) => {
                 let log = RecordedGpsLog::open(source, &file.path, kind, file.plausible, clock, problems);
@@ -246,14 +246,12 @@ impl Session {
         for detail in &misnamed {
             self.problems.count(ProblemKind::MisnamedFile, detail);
         }
-        let (source, list, clock) = (stream.source.clone(), files.files.clone(), self.clock());
-        let problems = self.problems.clone();
+        let (list, clock, problems) = (files.files.clone(), self.clock(), self.problems.clone());
         if stream.kind == SensorKind::Camera {
-            let camera = RecordedCamera::new(source, list, clock.clone(), problems);
+            let camera = RecordedCamera::new(stream.source.clone(), list, clock.clone(), problems);
             return Box::new(Behind::new(&misnamed, camera, &clock));
         }
-        let map = stream.channel_map.as_deref();
-        let microphone = RecordedMicrophone::new(source, list, map, clock.clone(), problems);
+        let microphone = RecordedMicrophone::new(stream, list, clock.clone(), problems);
         Box::new(Behind::new(&misnamed, microphone, &clock))
     }
 

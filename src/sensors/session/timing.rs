@@ -96,7 +96,8 @@ impl LogPace {
             return (at + step, true);
         }
         let goes_on = self.candidate.is_some_and(|candidate| {
-            candidate.is_dated == time.is_dated && (0..=STEP_MS_MAX).contains(&time.millis.saturating_sub(candidate.millis))
+            candidate.is_dated == time.is_dated
+                && (0..=STEP_MS_MAX).contains(&time.millis.saturating_sub(candidate.millis))
         });
         if !goes_on {
             self.candidate = Some(time);

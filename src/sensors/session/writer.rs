@@ -200,9 +200,10 @@ impl SessionWriter {
         let length_ms = loss.length_ms.unwrap_or(1).min(manifest::OFFSET_MS_MAX - from_ms);
         let Some(gaps) = self.gaps_of(kind).filter(|_| length_ms > 0) else { return };
         let to_ms = from_ms + length_ms;
+        let is_full = gaps.len() >= GAPS_MAX;
         match gaps.last_mut() {
             Some(last) if gaps_touch(last, from_ms, loss) => last.to_ms = last.to_ms.max(to_ms),
-            Some(last) if gaps.len() >= GAPS_MAX => last.to_ms = last.to_ms.max(to_ms),
+            Some(last) if is_full => last.to_ms = last.to_ms.max(to_ms),
             _ => gaps.push(Gap { from_ms, to_ms, reason: loss.reason, note: Some(loss.detail.clone()) }),
         }
         if loss.length_ms.is_none() {
