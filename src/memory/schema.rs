@@ -14,7 +14,6 @@ use rusqlite::Connection;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::path::PathBuf;
 
 /// Written into the file's header so that other programs (and `file`) know it: "PCPT".
 pub const APPLICATION_ID: u32 = 0x5043_5054;
@@ -63,7 +62,7 @@ pub(crate) fn inspect(path: &Path) -> Result<Found, StoreError> {
         return Ok(Found::Store);
     }
     // SQLite itself takes the missing part of a page for zeros. A checkpoint that was cut off leaves the page in the WAL.
-    if std::fs::metadata(wal_of(path)).is_ok_and(|wal| wal.len() > 0) {
+    if has_wal(path) {
         return Ok(Found::Torn);
     }
     Err(StoreError::Damaged { path: path.to_path_buf(), detail: "its end is cut off".to_owned() })
@@ -78,10 +77,11 @@ fn page_size(header: &[u8]) -> u64 {
     }
 }
 
-fn wal_of(path: &Path) -> PathBuf {
+/// Whether there is a WAL with something in it.
+pub(crate) fn has_wal(path: &Path) -> bool {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
-    PathBuf::from(name)
+    std::fs::metadata(name).is_ok_and(|wal| wal.len() > 0)
 }
 
 /// Looks through the pages of a file that was found torn.

@@ -126,15 +126,21 @@ fn create_dir(dir: &Path) -> Result<(), StoreError> {
 /// is complete from the first moment it exists, whenever the power goes.
 fn create(dir: &Path, path: &Path, options: &OpenOptions) -> Result<(), StoreError> {
     let unfinished = dir.join(UNFINISHED_FILE);
-    for suffix in ["", "-journal", "-wal", "-shm"] {
-        remove_if_there(&dir.join(format!("{UNFINISHED_FILE}{suffix}")))?;
-    }
-    fill(&unfinished, options).map_err(|error| StoreError::from_sqlite(path, error))?;
+    remove_unfinished(dir)?;
+    fill(&unfinished, options).map_err(|error| {
+        // Whatever was written would only take the room that is missing.
+        let _ = remove_unfinished(dir);
+        StoreError::from_sqlite(path, error)
+    })?;
     let io = |action: &'static str| move |error: std::io::Error| StoreError::from_io(action, path, error);
     std::fs::set_permissions(&unfinished, std::fs::Permissions::from_mode(0o640)).map_err(io("create"))?;
     File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io("sync"))?;
     std::fs::rename(&unfinished, path).map_err(io("create"))?;
     sync_dir(dir)
+}
+
+fn remove_unfinished(dir: &Path) -> Result<(), StoreError> {
+    ["", "-journal"].iter().try_for_each(|suffix| remove_if_there(&dir.join(format!("{UNFINISHED_FILE}{suffix}"))))
 }
 
 fn fill(unfinished: &Path, options: &OpenOptions) -> rusqlite::Result<()> {
@@ -160,7 +166,12 @@ fn connect(path: &Path, found: &Found) -> Result<(Connection, Identity), StoreEr
     if *found == Found::Torn {
         schema::check_whole(&connection, path)?;
     }
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(sqlite)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;
+    if mode != "wal" {
+        let source = std::io::Error::other("its file system has no shared memory, which SQLite's WAL needs");
+        return Err(StoreError::Io { action: "use", path: path.to_path_buf(), source });
+    }
     schema::migrate(&mut connection).map_err(sqlite)?;
     let identity = identity(&connection).map_err(sqlite)?;
     Ok((connection, identity))

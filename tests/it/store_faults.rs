@@ -351,3 +351,20 @@ fn a_full_disk_is_survived_and_nothing_is_half_written() {
     assert!(found.iter().all(|stored| reader.episode(stored.episode.id).unwrap().unwrap().edges.len() == 1));
     assert_eq!(reader.complaint().unwrap(), None);
 }
+
+#[test]
+fn a_store_on_a_disk_that_may_only_be_read_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(_disk) = small_disk(dir.path(), "3m") else { return };
+    let writer = memory_rows::writer(dir.path());
+    writer.append(row(0)).unwrap();
+    writer.close().unwrap();
+    let remount = Command::new("mount").args(["-o", "remount,ro"]).arg(dir.path()).status().unwrap();
+    assert!(remount.success());
+
+    let reader = Reader::open(dir.path()).unwrap();
+    let refusal = Store::open(dir.path(), &OpenOptions::default()).unwrap_err();
+
+    assert_eq!(reader.stats().unwrap().episodes, 1);
+    assert!(refusal.to_string().contains("percept.lock"), "{refusal}");
+}
