@@ -39,7 +39,7 @@ pub struct BootClock {
 }
 
 impl BootClock {
-    /// A clock that believes no time before `earliest` (the day this program was built).
+    /// A clock that believes no receiver's time before `earliest`.
     #[must_use]
     pub fn new(earliest: Timestamp) -> Self {
         Self { earliest, offset_ms: 0, gps_since_ms: None, corrections: Vec::new(), last: None }
@@ -60,8 +60,8 @@ impl BootClock {
 
     fn step_between(&self, last: Stamp, captured: Stamp) -> Option<Correction> {
         let step_ms = captured.utc.millis_since(last.utc) - captured.millis_since(last);
-        let is_better = captured.quality > last.quality && captured.utc >= self.earliest;
         let delta_ms = step_ms - self.offset_ms;
+        let is_better = captured.quality > last.quality;
         (is_better && step_ms.abs() > TOLERANCE_MS).then_some(Correction {
             before_monotonic_ms: captured.monotonic_ms,
             delta_ms,

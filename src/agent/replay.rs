@@ -13,9 +13,8 @@ use crate::config::Config;
 use crate::domain::episode::Metadata;
 use crate::domain::id::DeviceId;
 use crate::domain::modality::Modality;
+use crate::domain::time::FIRST_BUILD;
 use crate::domain::time::Stamp;
-use crate::domain::time::Timestamp;
-use crate::domain::time::built_at;
 use crate::memory::sessions;
 use crate::memory::sessions::Registration;
 use crate::memory::writer::Writer;
@@ -132,7 +131,7 @@ fn play(
     progress: &mut Progress<'_>,
 ) -> anyhow::Result<()> {
     let header = session.header();
-    let earliest = earliest_of(header);
+    let earliest = FIRST_BUILD;
     let device = header.device_id.as_ref().unwrap_or(target.device_id);
     let senses = target.models.senses(target.config, header, device, earliest)?;
     let mut pipeline = Pipeline::new(target.config, senses, earliest);
@@ -159,18 +158,6 @@ fn drain(pipeline: &mut Pipeline, recorder: &mut Recorder<'_>) -> anyhow::Result
         recorder.write(product, |stamp| pipeline.corrected(stamp))?;
     }
     Ok(())
-}
-
-/// A recording is older than the program that plays it: what bounds a receiver's time from below is the day the
-/// program was built or the day the recording began, whichever is earlier, when somebody had set that clock.
-fn earliest_of(header: &SessionHeader) -> Timestamp {
-    use crate::domain::time::ClockQuality;
-    match header.started.quality {
-        ClockQuality::Unset => built_at(),
-        ClockQuality::Rtc | ClockQuality::Network | ClockQuality::Gps => {
-            built_at().min(header.started.utc.plus_millis(-86_400_000))
-        }
-    }
 }
 
 fn problem_sentence(problem: &Problem) -> String {

@@ -13,13 +13,9 @@ use std::time::Duration;
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
-/// Midnight (UTC) of the day this program was built: no earlier wall-clock time can be true on a running device.
-/// `SOURCE_DATE_EPOCH` sets it for reproducible builds.
-#[must_use]
-pub fn built_at() -> Timestamp {
-    let seconds: i64 = env!("PERCEPT_BUILT_S").parse().unwrap_or(0);
-    Timestamp(seconds.saturating_mul(1_000))
-}
+/// 2026-11-30T00:00:00Z, the day of percept's first build. A recording may be older than the program that plays it, but
+/// no percept recorded before this day: an earlier time from a receiver is a rollover, and never sets a clock.
+pub const FIRST_BUILD: Timestamp = Timestamp(1_795_996_800_000);
 
 /// A text that is no RFC 3339 time with an offset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
