@@ -278,14 +278,13 @@ mod tests {
                 .execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES (1)")
                 .unwrap();
         };
-        let cases: [(&dyn Fn(&Path), &str); 4] = [
-            (&|path| std::fs::write(path, b"hello").unwrap(), "not an SQLite database"),
-            (&|path| std::fs::write(path, vec![0; 9000]).unwrap(), "not an SQLite database"),
-            (&other, "another program"),
-            (&newer, "newer percept (schema 99"),
-        ];
+        let short = |path: &Path| std::fs::write(path, b"hello").unwrap();
+        let zeros = |path: &Path| std::fs::write(path, vec![0; 9000]).unwrap();
+        let makers: [&dyn Fn(&Path); 4] = [&short, &zeros, &other, &newer];
+        let sentences =
+            ["not an SQLite database", "not an SQLite database", "another program", "newer percept (schema 99"];
 
-        for (make, sentence) in cases {
+        for (make, sentence) in makers.into_iter().zip(sentences) {
             let _ = std::fs::remove_file(&path);
             make(&path);
             let before = std::fs::read(&path).unwrap();
