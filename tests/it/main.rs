@@ -1,5 +1,7 @@
 //! The one integration binary: each module tells a behaviour that can be seen from outside.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test whose preparation fails has failed")]
+
 /// The house rules that no compiler knows: imports, names, sizes, clock.
 mod architecture;
 /// Bad frames, odd formats, static and flickering views become the right episodes.
