@@ -232,3 +232,66 @@ fn data_dir(config: &Config) -> PathBuf {
         .or_else(|| var("HOME").map(|home| home.join(".local/share/percept")))
         .unwrap_or_else(|| PathBuf::from("/var/lib/percept"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_file_has_every_key_commented_at_its_default() {
+        let file: toml::Table = DEFAULT_FILE.parse().unwrap();
+        let mut built_in = toml::Table::try_from(Config::default()).unwrap();
+        for list in ["people", "places"] {
+            assert_eq!(built_in.remove(list), Some(toml::Value::Array(Vec::new())));
+            assert!(DEFAULT_FILE.contains(&format!("# [[{list}]]")), "{list} has no example");
+        }
+
+        assert_eq!(parse(DEFAULT_FILE, Path::new("percept.toml")).unwrap(), Config::default());
+        assert_same_keys("", &file, &built_in);
+        let mut above = "";
+        for line in DEFAULT_FILE.lines() {
+            let is_key = line.starts_with(|first: char| first.is_ascii_lowercase()) && line.contains(" = ");
+            assert!(!is_key || above.starts_with('#'), "{line:?} has no comment above it");
+            above = line;
+        }
+    }
+
+    #[test]
+    fn the_examples_of_people_and_places_are_right_as_they_stand() {
+        let start = DEFAULT_FILE.find("# [[people]]").unwrap();
+        let lines = DEFAULT_FILE[start..].lines().filter_map(|line| line.strip_prefix("# "));
+        let text: Vec<&str> = lines.filter(|line| !line.starts_with(|first: char| first.is_uppercase())).collect();
+
+        let config = parse(&text.join("\n"), Path::new("example")).unwrap();
+
+        assert_eq!((config.people[0].name.as_str(), config.places[0].name.as_str()), ("Alice", "Home"));
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_path_and_the_file_is_named() {
+        let text = "[camera.scene]\nrefresh = 3\n[gps]\nstale_s = -1\n[[places]]\nname = \"x\"";
+
+        let error = parse(text, Path::new("/etc/percept/percept.toml")).unwrap_err().to_string();
+
+        assert!(error.starts_with("/etc/percept/percept.toml has "), "{error}");
+        assert!(error.contains("camera.scene.refresh: unknown key; did you mean \"refresh_s\"?"), "{error}");
+        assert!(error.contains("places[0]: missing field `latitude_deg`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_a_mistake() {
+        let error = parse("[gps]\nstale_s = -1.0", Path::new("f")).unwrap_err().to_string();
+
+        assert!(error.contains("gps: stale_s = -1"), "{error}");
+    }
+
+    fn assert_same_keys(path: &str, file: &toml::Table, built_in: &toml::Table) {
+        let names = |table: &toml::Table| table.keys().cloned().collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(names(file), names(built_in), "keys under [{path}]");
+        for (key, value) in file {
+            if let (toml::Value::Table(file), toml::Value::Table(built_in)) = (value, &built_in[key]) {
+                assert_same_keys(&format!("{path}.{key}"), file, built_in);
+            }
+        }
+    }
+}

@@ -72,11 +72,6 @@ impl Crowd {
         self.dropped
     }
 
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.tokens.len()
-    }
-
     pub(super) fn handle_advertisement(
         &mut self,
         tokens: Tokens,
@@ -142,5 +137,12 @@ impl Crowd {
             self.tokens.remove(&token);
             self.dropped += 1;
         }
+    }
+}
+
+#[cfg(test)]
+impl Crowd {
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
     }
 }
