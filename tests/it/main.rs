@@ -26,6 +26,12 @@ mod places;
 mod presence;
 /// Sessions for the tests, and `percept` run on them.
 mod scene;
+/// Recorded sessions: what is read from folders and bare files, right and wrong.
+mod session;
+/// Receiver logs, bare and as a real gpsd tells them: every fix, no false time, no false place.
+mod session_gps;
+/// Recording a session and reading it back.
+mod session_writer;
 /// The store under kill −9, cut files, held locks and crowding.
 mod store_faults;
 /// YAMNet: import, parity with other runtimes, damaged files.
