@@ -49,7 +49,6 @@ pub struct Pipeline {
     coverage: CoverageLog,
     losses: BTreeMap<SourceId, (Stamp, Loss)>,
     now: Option<Stamp>,
-    unset_since: Option<Stamp>,
     products: VecDeque<Product>,
     readings: BTreeMap<SourceId, u64>,
 }
@@ -65,7 +64,6 @@ impl Pipeline {
             coverage: CoverageLog::default(),
             losses: BTreeMap::new(),
             now: None,
-            unset_since: None,
             products: VecDeque::new(),
             readings: BTreeMap::new(),
         }
