@@ -8,7 +8,6 @@ mod bar;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -94,7 +93,7 @@ pub fn run(command: &Command, shared: &Shared, io: &mut Io<'_>) -> anyhow::Resul
 
 /// The ids of the models that the config needs.
 fn needed(loaded: &Loaded) -> BTreeSet<String> {
-    let sound = loaded.config.microphone.yamnet.then(|| YAMNET.to_owned());
+    let sound = loaded.config.models.yamnet.then(|| YAMNET.to_owned());
     let clip = Some(loaded.config.clip.model.clone()).filter(|id| !id.is_empty());
     sound.into_iter().chain(clip).collect()
 }
