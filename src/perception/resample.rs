@@ -130,7 +130,7 @@ impl Conversion {
             self.convert(output);
         }
         let surplus = self.frames_made - self.latency - wanted;
-        output.truncate(output.len().saturating_sub(surplus as usize));
+        output.truncate(output.len().saturating_sub(usize::try_from(surplus).unwrap_or(usize::MAX)));
         self.waiting.clear();
         self.fft.reset();
         (self.frames_in, self.frames_made) = (0, 0);
@@ -147,8 +147,8 @@ impl Conversion {
             _ => 0,
         };
         debug_assert_eq!(made, frames_out, "the block has the size the resampler asked for");
-        let late = self.latency.saturating_sub(self.frames_made).min(made as u64) as usize;
-        output.extend_from_slice(&self.block[late..made]);
+        let late = usize::try_from(self.latency.saturating_sub(self.frames_made)).unwrap_or(usize::MAX);
+        output.extend_from_slice(&self.block[late.min(made)..made]);
         self.frames_made += made as u64;
         self.waiting.clear();
     }
