@@ -148,7 +148,9 @@ fn receive(
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Ok(End::Interrupted(format!("broke off after {bytes} bytes ({})", body_cause(&error)))),
+            Err(error) => {
+                return Ok(End::Interrupted(format!("broke off after {bytes} bytes ({})", body_cause(&error))));
+            }
         };
         if bytes + count as u64 > slot.pin.bytes {
             remove(&part)?;
