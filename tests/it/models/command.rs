@@ -123,6 +123,8 @@ fn a_second_fetch_into_the_same_folder_says_that_one_is_under_way() {
 fn yamnet_is_fetched_from_a_mirror_built_verified_and_located() {
     let data_dir = tempfile::tempdir().unwrap();
     let mirror = std::env::var("PERCEPT_MODEL_MIRROR").unwrap_or_else(|_| "models".to_owned());
+    let places = [Path::new(&mirror).join("yamnet.tflite"), Path::new(&mirror).join("yamnet/yamnet.tflite")];
+    assert!(places.iter().any(|place| place.is_file()), "{places:?}: `make test` fetches it");
 
     let fetched = models(data_dir.path(), &["fetch", "yamnet", "--mirror", &mirror]);
     let again = models(data_dir.path(), &["fetch", "yamnet", "--mirror", ""]);

@@ -141,7 +141,10 @@ fn a_host_that_is_not_there_is_a_cause_among_others() {
     let steps = bench.fetch().unwrap();
 
     assert_right(&bench);
-    assert!(steps.iter().any(|step| step.starts_with("Refused") && step.contains("refused")), "{steps:?}");
+    let refused = format!("Refused {{ cause: \"http://{free}/a.bin: cannot be reached (Connection refused");
+    assert!(steps.iter().any(|step| step.starts_with(&refused)), "{steps:?}");
+    let asked = steps.iter().filter(|step| step.starts_with("Asking")).count();
+    assert_eq!(asked, 2, "each address once: {steps:?}");
 }
 
 #[test]
@@ -272,8 +275,8 @@ fn a_server_that_falls_silent_is_given_up() {
 
     let error = bench.fetch().unwrap_err();
 
-    assert!(error.to_string().contains("broke off after 9 bytes"), "{error}");
-    assert!(error.to_string().contains("time"), "{error}");
+    assert!(error.to_string().contains("after 9 bytes"), "{error}");
+    assert!(error.to_string().contains("no answer in time"), "{error}");
     assert_eq!(server.requests().len(), 4);
     assert_eq!(bench.names(), ["a.bin.part"]);
 }

@@ -61,6 +61,7 @@ fn a_mirror_serves_before_any_address() {
         let mirror = bench.folder.path().join("mirror");
         write(&mirror.join(layout), &content());
         bench.mirrors = vec![bench.folder.path().join("absent"), mirror];
+        bench.write("a.bin.part", b"of an earlier download");
 
         let steps = bench.fetch().unwrap();
 
@@ -128,10 +129,12 @@ fn a_full_disk_while_copying_leaves_nothing() {
 fn what_is_right_already_is_left_alone() {
     let (bench, server) = offline();
     bench.write("a.bin", &content());
+    bench.write("a.bin.part", b"left behind");
 
     let steps = bench.fetch().unwrap();
 
     assert_eq!(steps, ["Present"]);
+    assert_eq!(bench.names(), ["a.bin"]);
     assert_eq!(server.requests(), []);
 }
 

@@ -19,6 +19,7 @@ use sha2::Digest as _;
 /// A models folder with a manifest of its own: model `m` with file `a.bin` ([`content`]) from `sources`.
 struct Bench {
     folder: tempfile::TempDir,
+    models_dir: PathBuf,
     manifest: Manifest,
     mirrors: Vec<PathBuf>,
 }
@@ -30,11 +31,12 @@ impl Bench {
 
     fn with_manifest(text: &str) -> Self {
         let manifest = Manifest::parse(text).unwrap();
-        Self { folder: tempfile::tempdir().unwrap(), manifest, mirrors: Vec::new() }
+        let folder = tempfile::tempdir().unwrap();
+        Self { models_dir: folder.path().join("models"), folder, manifest, mirrors: Vec::new() }
     }
 
     fn models_dir(&self) -> PathBuf {
-        self.folder.path().join("models")
+        self.models_dir.clone()
     }
 
     /// A file in the model's folder.
@@ -49,7 +51,7 @@ impl Bench {
     fn open(&self) -> Result<Fetcher<'_>, ModelFileError> {
         Fetcher::open(Options {
             manifest: &self.manifest,
-            models_dir: &self.models_dir(),
+            models_dir: &self.models_dir,
             mirrors: &self.mirrors,
             network: Network {
                 connect_timeout: Duration::from_secs(5),

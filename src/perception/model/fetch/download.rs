@@ -13,6 +13,7 @@ use crate::perception::model::fetch::http::Answer;
 use crate::perception::model::fetch::http::Http;
 use crate::perception::model::fetch::http::Network;
 use crate::perception::model::fetch::http::RequestError;
+use crate::perception::model::fetch::http::body_cause;
 use crate::perception::model::fetch::progress::Step;
 use crate::perception::model::fetch::slot::Slot;
 use crate::perception::model::fetch::slot::Verdict;
@@ -147,7 +148,9 @@ fn receive(
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Ok(End::Interrupted(format!("broke off after {bytes} bytes ({error})"))),
+            Err(error) => {
+                return Ok(End::Interrupted(format!("broke off after {bytes} bytes ({})", body_cause(&error))));
+            }
         };
         if bytes + count as u64 > slot.pin.bytes {
             remove(&part)?;

@@ -3,6 +3,7 @@
 //! In: an address, how many bytes are there already, how many it must be. Out: the body positioned right, or why
 //! this address will not do. Certificates are always verified; which bytes are right is decided by the hash, not here.
 
+use std::io;
 use std::io::Read;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -82,7 +83,7 @@ fn build(network: Network) -> Result<Client, String> {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| {
-        format!("no secure connection is possible on this system ({}); install ca-certificates", chain(&error))
+        format!("no secure connection is possible on this system ({}); install ca-certificates", cause_of(&error))
     })
 }
 
@@ -118,27 +119,32 @@ fn parse_content_range(text: &str) -> Option<(u64, Option<u64>)> {
     Some((from.parse().ok()?, total))
 }
 
+/// A host that cannot be reached is not asked again in this fetch; a connection that broke is.
 fn failure(error: &reqwest::Error) -> RequestError {
-    let cause = chain(error);
-    if error.is_builder() || error.is_redirect() {
-        RequestError::Refused(cause)
-    } else {
-        RequestError::Interrupted(cause)
+    let cause = cause_of(error);
+    match error {
+        error if error.is_connect() => RequestError::Refused(format!("cannot be reached ({cause})")),
+        error if error.is_builder() || error.is_redirect() => RequestError::Refused(cause),
+        _ => RequestError::Interrupted(cause),
     }
 }
 
-/// An error's causes, outermost first, without the address, which stands before it anyway.
-fn chain(error: &reqwest::Error) -> String {
+/// Why a body broke off.
+pub(super) fn body_cause(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<reqwest::Error>());
+    inner.map_or_else(|| error.to_string(), cause_of)
+}
+
+/// The innermost cause, without the layers and the address around it.
+fn cause_of(error: &reqwest::Error) -> String {
     if error.is_timeout() {
-        return "did not answer in time".to_owned();
+        return "no answer in time".to_owned();
     }
-    let mut causes = Vec::new();
-    let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
-    while let Some(cause) = next {
-        causes.push(cause.to_string());
-        next = cause.source();
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
     }
-    if causes.is_empty() { error.to_string() } else { causes.join(": ") }
+    innermost.to_string()
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use std::fs::File;
 use std::io;
+use std::io::Read;
+use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -13,6 +15,9 @@ use crate::perception::model::fetch::slot::Slot;
 use crate::perception::model::fetch::slot::Verdict;
 use crate::perception::model::fetch::slot::remove;
 use crate::perception::model::file_error::ModelFileError;
+
+/// Bytes copied at once.
+const BLOCK_BYTES: usize = 1 << 18;
 
 /// Copies the file from the first mirror that has it. `false`: none does, and `causes` says why of those that seemed to.
 pub(super) fn copy(
@@ -26,6 +31,7 @@ pub(super) fn copy(
             match copy_one(slot, &candidate, tell)? {
                 None => {}
                 Some(Verdict::Taken) => {
+                    slot.clear()?;
                     tell(Step::Ready);
                     return Ok(true);
                 }
@@ -54,13 +60,34 @@ fn copy_one(slot: &Slot<'_>, from: &Path, tell: &mut dyn FnMut(Step<'_>)) -> Res
     slot.check_room(bytes)?;
     tell(Step::Copying { from });
     let part = slot.copy_part();
-    let written = File::create(&part).and_then(|mut target| io::copy(&mut source, &mut target));
-    if let Err(error) = written {
+    let mut target = File::create(&part).map_err(|error| slot.write_failed(&part, 0, error))?;
+    if let Err(error) = copy_bytes(slot, &part, &mut source, &mut target)? {
         remove(&part)?;
-        return Err(slot.write_failed(&part, 0, error));
+        return Ok(Some(Verdict::Wrong(format!("cannot be read to its end ({error})"))));
     }
     tell(Step::Checking);
     slot.accept(&part).map(Some)
+}
+
+/// Copies all bytes. The outer error is the disk's, the inner one the mirror's: a stick that was pulled out.
+fn copy_bytes(
+    slot: &Slot<'_>,
+    part: &Path,
+    source: &mut File,
+    target: &mut File,
+) -> Result<io::Result<()>, ModelFileError> {
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut bytes = 0;
+    loop {
+        let count = match source.read(&mut block) {
+            Ok(0) => return Ok(Ok(())),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Ok(Err(error)),
+        };
+        target.write_all(&block[..count]).map_err(|error| slot.write_failed(part, bytes, error))?;
+        bytes += count as u64;
+    }
 }
 
 /// The file opened, unless there is none or it is a folder.

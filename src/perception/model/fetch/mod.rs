@@ -114,26 +114,28 @@ impl<'a> Fetcher<'a> {
     ) -> Result<(), ModelFileError> {
         let mut tell = |step: Step<'_>| progress(Progress { model: &model.id, file: &file.name, step });
         let found = look_at(self.options.models_dir, model, file, Depth::Hash);
+        // A local model takes its files in as a whole, so this one has a pin.
+        let Some(pin) = file.pin() else { return Ok(()) };
+        let slot = Slot { model: &model.id, name: &file.name, folder, pin };
         if let FileState::Good { .. } = found.state {
+            slot.clear()?;
             tell(Step::Present);
             return Ok(());
         }
         match &file.origin {
-            Origin::Fetched { pin, sources } => {
-                let slot = Slot { model: &model.id, name: &file.name, folder, pin };
+            Origin::Fetched { sources, .. } => {
                 let mut causes = Vec::new();
                 if mirror::copy(&slot, self.options.mirrors, &mut causes, &mut tell)? {
                     return Ok(());
                 }
                 self.downloader.download(&slot, sources, causes, &mut tell)
             }
-            Origin::Built { pin, from } => {
+            Origin::Built { from, .. } => {
                 tell(Step::Building { from });
-                self.build(&Slot { model: &model.id, name: &file.name, folder, pin }, from)?;
+                self.build(&slot, from)?;
                 tell(Step::Ready);
                 Ok(())
             }
-            // A local model takes its files in as a whole.
             Origin::Local => Ok(()),
         }
     }

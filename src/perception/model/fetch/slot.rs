@@ -55,6 +55,12 @@ impl Slot<'_> {
         self.folder.join(format!("{}.copy.part", self.name))
     }
 
+    /// Removes what earlier tries left, once the file is in its place.
+    pub(super) fn clear(&self) -> Result<(), ModelFileError> {
+        remove(&self.part())?;
+        remove(&self.copy_part())
+    }
+
     /// Bytes of the download so far. One that is longer than the file must be is removed.
     pub(super) fn part_bytes(&self) -> Result<u64, ModelFileError> {
         let part = self.part();
