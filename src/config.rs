@@ -175,7 +175,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
 
 /// Every key that exists, with one example in each list of tables.
 fn known_keys() -> toml::Table {
-    let person = Person { name: "Alice".to_owned(), addresses: Vec::new(), key_file: Some(String::new()) };
+    let person = Person { name: "Alice".to_owned(), addresses: Vec::new(), key_file: String::new() };
     let place = NamedPlace { name: "Home".to_owned(), latitude_deg: 0.0, longitude_deg: 0.0, radius_m: 100.0 };
     let example = Config { people: vec![person], places: vec![place], ..Config::default() };
     toml::Table::try_from(example).unwrap_or_default()

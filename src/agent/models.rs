@@ -27,7 +27,7 @@ use crate::perception::model::locate;
 use crate::perception::model::locate::ModelFiles;
 use crate::perception::model::manifest::Role;
 use crate::perception::model::runtime::Runtime as _;
-use crate::perception::presence::salt::Salt;
+use crate::perception::presence::Salt;
 use crate::perception::sound::SoundClassifier;
 use crate::perception::text::TextTower;
 use crate::sensors::session::SessionHeader;

@@ -11,7 +11,7 @@ use crate::episodes::social::SocialBuilder;
 use crate::perception::identity::KnownPeople;
 use crate::perception::presence;
 use crate::perception::presence::PresenceTracker;
-use crate::perception::presence::salt::Salt;
+use crate::perception::presence::Salt;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 
@@ -84,13 +84,9 @@ impl People {
 pub fn known_people(people: &[presence::Person]) -> anyhow::Result<KnownPeople> {
     let mut known = KnownPeople::default();
     for person in people {
-        let key = match &person.key_file {
-            Some(file) => Some(
-                std::fs::read_to_string(file)
-                    .with_context(|| format!("read the key file {file} of {}", person.name))?,
-            ),
-            None => None,
-        };
+        let file = &person.key_file;
+        let read = || std::fs::read_to_string(file).with_context(|| format!("key file {file} of {}", person.name));
+        let key = if file.is_empty() { None } else { Some(read()?) };
         person
             .introduce(&mut known, key.as_deref().map(str::trim))
             .with_context(|| format!("people: {}", person.name))?;

@@ -139,7 +139,7 @@ impl Pipeline {
         }
         self.moments.notice(&mut self.senses);
         while let Some(draft) = self.senses.poll_draft() {
-            self.products.extend(self.moments.handle_draft(draft));
+            self.products.push_back(self.moments.handle_draft(draft));
         }
         self.products.extend(self.moments.poll_product());
         let now_ms = self.now.map_or(0, |now| now.monotonic_ms);

@@ -2,7 +2,6 @@
 
 use crate::cli::Io;
 use crate::cli::Shared;
-use std::io::Write as _;
 
 /// What to do with the config.
 #[derive(Debug, Clone, clap::Subcommand)]

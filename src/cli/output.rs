@@ -78,7 +78,7 @@ pub fn print_json<T: serde::Serialize + ?Sized>(out: &mut dyn Write, value: &T) 
 
 fn print_table(out: &mut dyn Write, columns: &[Column], rows: &[Row]) -> anyhow::Result<()> {
     let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING);
+    table.load_style(comfy_table::presets::NOTHING);
     table.set_header(columns.iter().map(|column| column.header));
     for row in rows {
         table.add_row(&row.cells);

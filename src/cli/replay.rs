@@ -21,7 +21,6 @@ use crate::memory::writer::Writer;
 use crate::sensors::session;
 use crate::sensors::session::Session;
 use anyhow::Context as _;
-use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 

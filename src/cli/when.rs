@@ -33,7 +33,7 @@ pub fn parse_when(text: &str, edge: Edge, now: Timestamp, zone: &TimeZone) -> Re
     if let Ok(instant) = Timestamp::parse(text) {
         return Ok(instant);
     }
-    let today = jiff::Timestamp::from_millisecond(now.as_millis()).map_err(|_| wrong())?.to_zoned(zone.clone()).date();
+    let today = jiff::Timestamp::from_millisecond(now.as_millis()).map_err(|_| wrong())?.to_zoned_datetime(zone.clone()).date();
     let day = match text {
         "now" => return Ok(now),
         "today" => Some(today),
@@ -51,7 +51,7 @@ fn edge_of(day: Date, edge: Edge, zone: &TimeZone) -> Option<Timestamp> {
         Edge::Start => day,
         Edge::End => day.checked_add(1.day()).ok()?,
     };
-    let start = day.to_zoned(zone.clone()).ok()?;
+    let start = day.to_zoned_datetime(zone.clone()).ok()?;
     Some(Timestamp::from_millis(start.timestamp().as_millisecond()))
 }
 
@@ -67,7 +67,7 @@ fn parse_age_ms(text: &str) -> Option<i64> {
 pub fn local_time(instant: Timestamp, zone: &TimeZone) -> String {
     jiff::Timestamp::from_millisecond(instant.as_millis()).map_or_else(
         |_| instant.to_string(),
-        |instant| instant.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        |instant| instant.to_zoned_datetime(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
     )
 }
 

@@ -127,3 +127,114 @@ fn corrected(connection: &Connection, episode: &Episode) -> rusqlite::Result<(Ep
     };
     Ok((episode, shift_ms))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::episode::Metadata;
+    use crate::domain::fact::Fact;
+    use crate::domain::fact::Node;
+    use crate::domain::fact::NodeKind;
+    use crate::domain::id::BootId;
+    use crate::domain::id::DeviceId;
+    use crate::domain::id::ExternalId;
+    use crate::domain::id::SessionId;
+    use crate::domain::id::SourceId;
+    use crate::domain::modality::Modality;
+    use crate::domain::time::ClockQuality;
+    use crate::domain::time::Timestamp;
+    use crate::memory::schema;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering;
+
+    /// Steps of SQLite's machine, not time.
+    #[test]
+    fn one_append_takes_as_many_steps_in_a_store_ten_times_as_large() {
+        let mut connection = fresh();
+        let steps = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&steps);
+        let count = move || counter.fetch_add(1, Ordering::Relaxed) == u64::MAX;
+        connection.progress_handler(1, Some(count)).unwrap();
+        let mut of_last_hundred = Vec::new();
+        for number in 0..3_000 {
+            if matches!(number, 200 | 300 | 2_900) {
+                steps.store(0, Ordering::Relaxed);
+            }
+            put(&connection, &record(number));
+            if matches!(number, 299 | 2_999) {
+                of_last_hundred.push(steps.load(Ordering::Relaxed));
+            }
+        }
+
+        let [small, large] = of_last_hundred[..] else { panic!("two measurements") };
+        assert!(small > 10_000, "{small} steps were counted");
+        assert!(large < small * 3 / 2, "100 appends took {small} steps at first and {large} later");
+    }
+
+    #[test]
+    fn every_change_takes_the_next_revision_and_a_repeat_takes_none() {
+        let connection = fresh();
+        let revision = |sql: &str| -> i64 { connection.query_row(sql, [], |row| row.get(0)).unwrap() };
+        let mut changed = record(0);
+        changed.episode.content = "Something else".to_owned();
+
+        let mut seen = Vec::new();
+        for record in [&record(0), &record(0), &changed] {
+            put(&connection, record);
+            seen.push(revision("SELECT revision FROM episodes"));
+        }
+
+        assert_eq!(seen[0], seen[1]);
+        assert!(seen[2] > seen[1]);
+        assert!(revision("SELECT next_revision FROM store") > seen[2]);
+        let edge = revision("SELECT revision FROM kg_edges");
+        assert!(edge > 0 && edge < seen[2], "an edge that did not change keeps its revision");
+    }
+
+    fn put(connection: &Connection, record: &EpisodeRecord) -> Outcome {
+        let relations = ["located_at".to_owned()];
+        let context = Context { store_id: "s", stored_at: Timestamp::from_millis(0), single_valued: &relations };
+        append(connection, &context, record, &[]).unwrap()
+    }
+
+    fn fresh() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::stamp(&connection).unwrap();
+        schema::migrate(&mut connection).unwrap();
+        connection.execute("INSERT INTO store VALUES (1, 'd', 's', 1)", []).unwrap();
+        connection
+    }
+
+    /// A day of overlapping sounds, scenes and stays, one start every half second.
+    fn record(number: i64) -> EpisodeRecord {
+        let (device_id, external_id) = (DeviceId::new("d"), ExternalId::new(number.to_string()));
+        let start = Timestamp::from_millis(number * 500);
+        let (modality, length_ms) = match number % 8 {
+            0 => (Modality::Spatial, 3_000_000),
+            1 | 2 => (Modality::Visual, 0),
+            _ => (Modality::Audio, 10_000),
+        };
+        let (person, place) = (Node::new(NodeKind::Person, "Alice"), Node::new(NodeKind::Location, "Kitchen"));
+        let episode = Episode {
+            id: EpisodeId::of_external(&device_id, &external_id),
+            external_id: Some(external_id),
+            device_id,
+            session_id: SessionId::new("s"),
+            source: SourceId::new("microphone:m"),
+            timestamp: start,
+            ended_at: start.plus_millis(length_ms),
+            boot_id: BootId::new("b"),
+            monotonic_ms: start.as_millis(),
+            clock_quality: ClockQuality::Gps,
+            modality,
+            tool_name: "t".to_owned(),
+            content: format!("Episode {number}"),
+            importance: 6,
+            decay_class: modality.default_decay(),
+            metadata: Metadata::new(),
+        };
+        let facts = vec![Fact::triple(person, "located_at", place, "Alice is in the kitchen".to_owned(), start)];
+        EpisodeRecord { episode, embeddings: Vec::new(), facts, media: Vec::new() }
+    }
+}

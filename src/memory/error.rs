@@ -187,10 +187,8 @@ impl StoreError {
     #[must_use]
     pub(crate) fn from_io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         let path = path.to_path_buf();
-        match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::Full { path },
-            _ => Self::Io { action, path, source },
-        }
+        let is_full = matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+        if is_full { Self::Full { path } } else { Self::Io { action, path, source } }
     }
 }
 

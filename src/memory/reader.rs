@@ -23,6 +23,7 @@ use crate::memory::store;
 use crate::memory::store::Identity;
 use crate::memory::store::STORE_FILE;
 use rusqlite::Connection;
+use rusqlite::ErrorCode;
 use rusqlite::OpenFlags;
 use std::path::Path;
 use std::path::PathBuf;
@@ -42,7 +43,8 @@ impl Reader {
     /// [`StoreError::OlderSchema`], [`StoreError::Damaged`] when the file cannot be read as a store.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(STORE_FILE);
-        if schema::inspect(&path)? == Found::Nothing {
+        let file = schema::inspect(&path)?;
+        if file == Found::Nothing {
             return Err(StoreError::Missing { path });
         }
         let connection = connect(&path).map_err(|error| StoreError::from_sqlite(&path, error))?;
@@ -50,6 +52,9 @@ impl Reader {
         schema::refuse_newer(&path, found)?;
         if found < schema::SCHEMA_VERSION {
             return Err(StoreError::OlderSchema { path, found, known: schema::SCHEMA_VERSION });
+        }
+        if file == Found::Torn {
+            schema::check_whole(&connection, &path)?;
         }
         Ok(Self { connection, path })
     }
@@ -150,10 +155,28 @@ impl Reader {
     }
 }
 
+/// SQLite needs the WAL's index beside the file even to read, and cannot make it in a folder that may not be written.
+/// When there is no WAL either, nobody writes, and the file can be read as one that does not change.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    match open(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) && !schema::has_wal(path) => {
+            open(&unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+        }
+        result => result,
+    }
+}
+
+fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(store::BUSY_TIMEOUT)?;
     connection.pragma_update(None, "query_only", true)?;
+    // The first read is what opens the WAL.
+    schema::version(&connection)?;
     Ok(connection)
+}
+
+/// The path as an SQLite URI of a file that does not change.
+fn unchanging(path: &Path) -> PathBuf {
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    PathBuf::from(format!("file:{path}?immutable=1"))
 }

@@ -34,6 +34,8 @@ pub(crate) enum Found {
     Nothing,
     /// A store this program may open.
     Store,
+    /// The same, but its last page is not whole. The WAL may hold that page; [`check_whole`] tells.
+    Torn,
 }
 
 /// Looks at the file's header.
@@ -54,7 +56,43 @@ pub(crate) fn inspect(path: &Path) -> Result<Found, StoreError> {
     if header.is_empty() {
         return Ok(Found::Nothing);
     }
-    judge(path, &header).map(|()| Found::Store)
+    judge(path, &header)?;
+    let length = file.metadata().map_err(|error| StoreError::from_io("read", path, error))?.len();
+    if length.is_multiple_of(page_size(&header)) {
+        return Ok(Found::Store);
+    }
+    // SQLite itself takes the missing part of a page for zeros. A checkpoint that was cut off leaves the page in the WAL.
+    if has_wal(path) {
+        return Ok(Found::Torn);
+    }
+    Err(StoreError::Damaged { path: path.to_path_buf(), detail: "its end is cut off".to_owned() })
+}
+
+fn page_size(header: &[u8]) -> u64 {
+    match header.get(16..18) {
+        // 65,536 does not fit its two bytes and is written as 1.
+        Some([0, 1]) => 65_536,
+        Some([high, low]) => u64::from(u16::from_be_bytes([*high, *low])).max(1),
+        _ => 1,
+    }
+}
+
+/// Whether there is a WAL with something in it.
+pub(crate) fn has_wal(path: &Path) -> bool {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    std::fs::metadata(name).is_ok_and(|wal| wal.len() > 0)
+}
+
+/// Looks through the pages of a file that was found torn.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when the WAL does not make it whole.
+pub(crate) fn check_whole(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let verdict: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| StoreError::from_sqlite(path, error))?;
+    if verdict == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: path.to_path_buf(), detail: verdict }) }
 }
 
 fn judge(path: &Path, header: &[u8]) -> Result<(), StoreError> {

@@ -90,10 +90,11 @@ impl Store {
         create_dir(dir)?;
         let lock = lock::acquire(dir, &options.holder)?;
         let path = dir.join(STORE_FILE);
-        if schema::inspect(&path)? == Found::Nothing {
+        let found = schema::inspect(&path)?;
+        if found == Found::Nothing {
             create(dir, &path, options)?;
         }
-        let (connection, identity) = connect(&path)?;
+        let (connection, identity) = connect(&path, &found)?;
         media::discard_unfinished(dir)?;
         let (dir, single_valued) = (dir.to_path_buf(), options.single_valued.clone());
         Ok(Self { connection, dir, path, identity, single_valued, _lock: lock })
@@ -125,15 +126,21 @@ fn create_dir(dir: &Path) -> Result<(), StoreError> {
 /// is complete from the first moment it exists, whenever the power goes.
 fn create(dir: &Path, path: &Path, options: &OpenOptions) -> Result<(), StoreError> {
     let unfinished = dir.join(UNFINISHED_FILE);
-    for suffix in ["", "-journal", "-wal", "-shm"] {
-        remove_if_there(&dir.join(format!("{UNFINISHED_FILE}{suffix}")))?;
-    }
-    fill(&unfinished, options).map_err(|error| StoreError::from_sqlite(path, error))?;
+    remove_unfinished(dir)?;
+    fill(&unfinished, options).map_err(|error| {
+        // Whatever was written would only take the room that is missing.
+        let _ = remove_unfinished(dir);
+        StoreError::from_sqlite(path, error)
+    })?;
     let io = |action: &'static str| move |error: std::io::Error| StoreError::from_io(action, path, error);
     std::fs::set_permissions(&unfinished, std::fs::Permissions::from_mode(0o640)).map_err(io("create"))?;
     File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io("sync"))?;
     std::fs::rename(&unfinished, path).map_err(io("create"))?;
     sync_dir(dir)
+}
+
+fn remove_unfinished(dir: &Path) -> Result<(), StoreError> {
+    ["", "-journal"].iter().try_for_each(|suffix| remove_if_there(&dir.join(format!("{UNFINISHED_FILE}{suffix}"))))
 }
 
 fn fill(unfinished: &Path, options: &OpenOptions) -> rusqlite::Result<()> {
@@ -150,13 +157,21 @@ fn fill(unfinished: &Path, options: &OpenOptions) -> rusqlite::Result<()> {
     connection.close().map_err(|(_, error)| error)
 }
 
-fn connect(path: &Path) -> Result<(Connection, Identity), StoreError> {
+fn connect(path: &Path, found: &Found) -> Result<(Connection, Identity), StoreError> {
     let sqlite = |error| StoreError::from_sqlite(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
     configure(&connection).map_err(sqlite)?;
     schema::refuse_newer(path, schema::version(&connection).map_err(sqlite)?)?;
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(sqlite)?;
+    if *found == Found::Torn {
+        schema::check_whole(&connection, path)?;
+    }
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;
+    if mode != "wal" {
+        let source = std::io::Error::other("its file system has no shared memory, which SQLite's WAL needs");
+        return Err(StoreError::Io { action: "use", path: path.to_path_buf(), source });
+    }
     schema::migrate(&mut connection).map_err(sqlite)?;
     let identity = identity(&connection).map_err(sqlite)?;
     Ok((connection, identity))
@@ -263,14 +278,13 @@ mod tests {
                 .execute_batch("CREATE TABLE notes (text); INSERT INTO notes VALUES (1)")
                 .unwrap();
         };
-        let cases: [(&dyn Fn(&Path), &str); 4] = [
-            (&|path| std::fs::write(path, b"hello").unwrap(), "not an SQLite database"),
-            (&|path| std::fs::write(path, vec![0; 9000]).unwrap(), "not an SQLite database"),
-            (&other, "another program"),
-            (&newer, "newer percept (schema 99"),
-        ];
+        let short = |path: &Path| std::fs::write(path, b"hello").unwrap();
+        let zeros = |path: &Path| std::fs::write(path, vec![0; 9000]).unwrap();
+        let makers: [&dyn Fn(&Path); 4] = [&short, &zeros, &other, &newer];
+        let sentences =
+            ["not an SQLite database", "not an SQLite database", "another program", "newer percept (schema 99"];
 
-        for (make, sentence) in cases {
+        for (make, sentence) in makers.into_iter().zip(sentences) {
             let _ = std::fs::remove_file(&path);
             make(&path);
             let before = std::fs::read(&path).unwrap();

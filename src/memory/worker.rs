@@ -455,3 +455,122 @@ fn apply_row(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::disposition::Disposition;
+    use crate::domain::episode::Episode;
+    use crate::domain::episode::EpisodeRecord;
+    use crate::domain::episode::Metadata;
+    use crate::domain::id::BootId;
+    use crate::domain::id::DeviceId;
+    use crate::domain::id::EpisodeId;
+    use crate::domain::id::ExternalId;
+    use crate::domain::id::SessionId;
+    use crate::domain::id::SourceId;
+    use crate::domain::modality::Modality;
+    use crate::domain::time::ClockQuality;
+    use crate::domain::time::ManualClock;
+    use crate::domain::time::Stamp;
+    use crate::domain::time::Timestamp;
+    use crate::memory::error::StoreError;
+    use crate::memory::query::EpisodeFilter;
+    use crate::memory::reader::Reader;
+    use crate::memory::store::OpenOptions;
+    use crate::memory::store::Store;
+    use crate::memory::writer::Writer;
+    use std::path::Path;
+
+    #[test]
+    fn a_store_that_may_not_grow_keeps_what_was_committed_and_takes_the_rest_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let full = writer(dir.path(), Some(120));
+        let mut refused = None;
+        for number in 0..2_000 {
+            let sent = full.append(record(number)).and_then(|()| full.flush().map(drop));
+            if let Err(error) = sent {
+                refused = Some((number, error));
+                break;
+            }
+        }
+        let (first_refused, error) = refused.unwrap();
+
+        assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+        assert_eq!(error.disposition(), Disposition::Retry);
+        assert!(full.trouble().is_some_and(|trouble| trouble.contains("no room left")));
+        assert!(full.close().is_err());
+        let reader = Reader::open(dir.path()).unwrap();
+        assert_eq!(reader.stats().unwrap().episodes, first_refused);
+        assert_eq!(reader.complaint().unwrap(), None);
+
+        let roomy = writer(dir.path(), None);
+        for number in 0..=first_refused {
+            roomy.append(record(number)).unwrap();
+        }
+        let counters = roomy.close().unwrap();
+        assert_eq!((counters.episodes_known, counters.episodes_inserted), (first_refused, 1));
+    }
+
+    #[test]
+    fn a_row_that_sqlite_refuses_is_set_aside_and_the_rest_of_its_group_is_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = writer(dir.path(), None);
+        let mut clash = record(2);
+        clash.episode.external_id = record(0).episode.external_id;
+        for record in [record(0), clash.clone(), record(1)] {
+            writer.append(record).unwrap();
+        }
+        let counters = writer.close().unwrap();
+
+        assert_eq!((counters.episodes_inserted, counters.rows_refused), (2, 1));
+        assert!(counters.refusals[0].contains(&clash.episode.id.to_string()), "{:?}", counters.refusals);
+        assert_eq!(Reader::open(dir.path()).unwrap().episodes(&EpisodeFilter::default()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn stored_at_is_the_time_of_the_writers_clock() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = writer(dir.path(), None);
+        writer.append(record(0)).unwrap();
+        writer.close().unwrap();
+
+        let rows = Reader::open(dir.path()).unwrap().episodes(&EpisodeFilter::default()).unwrap();
+
+        assert_eq!(rows[0].stored_at, Timestamp::from_millis(42));
+    }
+
+    fn writer(dir: &Path, pages_max: Option<u32>) -> Writer {
+        let store = Store::open(dir, &OpenOptions::default()).unwrap();
+        if let Some(pages) = pages_max {
+            let set =
+                store.connection.pragma_update_and_check(None, "max_page_count", pages, |row| row.get::<_, u32>(0));
+            assert_eq!(set.unwrap(), pages);
+        }
+        let now = Stamp { monotonic_ms: 0, utc: Timestamp::from_millis(42), quality: ClockQuality::Gps };
+        Writer::spawn(store, Box::new(ManualClock { now })).unwrap()
+    }
+
+    fn record(number: u64) -> EpisodeRecord {
+        let (device_id, external_id) = (DeviceId::new("d"), ExternalId::new(number.to_string()));
+        let start = Timestamp::from_millis(i64::try_from(number).unwrap() * 60_000);
+        let episode = Episode {
+            id: EpisodeId::of_external(&device_id, &external_id),
+            external_id: Some(external_id),
+            device_id,
+            session_id: SessionId::new("s"),
+            source: SourceId::new("microphone:m"),
+            timestamp: start,
+            ended_at: start,
+            boot_id: BootId::new("b"),
+            monotonic_ms: start.as_millis(),
+            clock_quality: ClockQuality::Gps,
+            modality: Modality::Audio,
+            tool_name: "t".to_owned(),
+            content: format!("Sound {number}"),
+            importance: 6,
+            decay_class: Modality::Audio.default_decay(),
+            metadata: Metadata::new(),
+        };
+        EpisodeRecord { episode, embeddings: Vec::new(), facts: Vec::new(), media: Vec::new() }
+    }
+}

@@ -1,5 +1,7 @@
 //! The one integration binary: each module tells a behaviour that can be seen from outside.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test whose preparation fails has failed")]
+
 /// The house rules that no compiler knows: imports, names, sizes, clock.
 mod architecture;
 /// Bad frames, odd formats, static and flickering views become the right episodes.
@@ -24,6 +26,12 @@ mod places;
 mod presence;
 /// Sessions for the tests, and `percept` run on them.
 mod scene;
+/// Recorded sessions: what is read from folders and bare files, right and wrong.
+mod session;
+/// Receiver logs, bare and as a real gpsd tells them: every fix, no false time, no false place.
+mod session_gps;
+/// Recording a session and reading it back.
+mod session_writer;
 /// The store under kill −9, cut files, held locks and crowding.
 mod store_faults;
 /// YAMNet: import, parity with other runtimes, damaged files.

@@ -338,9 +338,8 @@ fn reading_of_a_session(shift_ms: i64) -> Vec<EpisodeRecord> {
 
 fn read_session(writer: &Writer, digest: &str, shift_ms: i64) {
     let session = memory_rows::session(digest);
-    match writer.register_session(session.clone()).unwrap() {
-        Registration::OtherDigest { .. } => writer.replace_session(session.clone()).unwrap(),
-        _ => {}
+    if let Registration::OtherDigest { .. } = writer.register_session(session.clone()).unwrap() {
+        writer.replace_session(session.clone()).unwrap();
     }
     for record in reading_of_a_session(shift_ms) {
         writer.append(record).unwrap();

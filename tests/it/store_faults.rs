@@ -243,38 +243,6 @@ fn rows_are_committed_together_and_within_a_second_without_being_asked() {
 }
 
 #[test]
-fn one_append_costs_the_same_in_a_large_store() {
-    let dir = tempfile::tempdir().unwrap();
-    let writer = memory_rows::writer(dir.path());
-    let append = |number: i64| {
-        let start = number * 500;
-        let record = match number % 4 {
-            0 => memory_rows::visual(start),
-            1 => memory_rows::spatial(start, start + 3_000_000),
-            _ => memory_rows::audio(start, start + 10_000),
-        };
-        writer.append(record).unwrap();
-    };
-    (0..2_000).for_each(append);
-    writer.close().unwrap();
-
-    // Not a time but a plan: every look-up of the linker is a search in the index of spans.
-    let connection = rusqlite::Connection::open(dir.path().join(STORE_FILE)).unwrap();
-    let plan: String = connection
-        .query_row(
-            "EXPLAIN QUERY PLAN SELECT id, timestamp, ended_at FROM episodes
-             WHERE device_id = 'd' AND span_class = 3 AND timestamp BETWEEN 1 AND 2
-               AND max(ended_at, timestamp + 5000) >= 1 AND modality <> 'audio' AND id <> 'x'
-             ORDER BY timestamp DESC, id DESC LIMIT 64",
-            [],
-            |row| row.get(3),
-        )
-        .unwrap();
-    assert!(plan.contains("SEARCH") && plan.contains("episodes_by_span"), "{plan}");
-    assert!(plan.contains("span_class=? AND timestamp>? AND timestamp<?"), "{plan}");
-}
-
-#[test]
 fn every_filter_is_answered_by_an_index() {
     let dir = tempfile::tempdir().unwrap();
     drop(memory_rows::writer(dir.path()));
@@ -350,4 +318,21 @@ fn a_full_disk_is_survived_and_nothing_is_half_written() {
     assert_eq!(found.iter().map(|stored| stored.episode.id).collect::<Vec<_>>(), handed_over);
     assert!(found.iter().all(|stored| reader.episode(stored.episode.id).unwrap().unwrap().edges.len() == 1));
     assert_eq!(reader.complaint().unwrap(), None);
+}
+
+#[test]
+fn a_store_on_a_disk_that_may_only_be_read_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(_disk) = small_disk(dir.path(), "3m") else { return };
+    let writer = memory_rows::writer(dir.path());
+    writer.append(row(0)).unwrap();
+    writer.close().unwrap();
+    let remount = Command::new("mount").args(["-o", "remount,ro"]).arg(dir.path()).status().unwrap();
+    assert!(remount.success());
+
+    let reader = Reader::open(dir.path()).unwrap();
+    let refusal = Store::open(dir.path(), &OpenOptions::default()).unwrap_err();
+
+    assert_eq!(reader.stats().unwrap().episodes, 1);
+    assert!(refusal.to_string().contains("percept.lock"), "{refusal}");
 }

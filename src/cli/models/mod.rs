@@ -8,7 +8,6 @@ mod bar;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -16,6 +15,7 @@ use indicatif::DecimalBytes;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::agent::models::YAMNET;
 use crate::cli::Io;
 use crate::cli::Shared;
 use crate::cli::output::Row;
@@ -27,6 +27,7 @@ use crate::perception::model::ModelFileError;
 use crate::perception::model::fetch::Fetcher;
 use crate::perception::model::fetch::Network;
 use crate::perception::model::fetch::Options;
+use crate::perception::model::fetch::build_yamnet;
 use crate::perception::model::locate::Depth;
 use crate::perception::model::locate::FileReport;
 use crate::perception::model::locate::FileState;
@@ -91,8 +92,10 @@ pub fn run(command: &Command, shared: &Shared, io: &mut Io<'_>) -> anyhow::Resul
 }
 
 /// The ids of the models that the config needs.
-fn needed(manifest: &Manifest, _loaded: &Loaded) -> BTreeSet<String> {
-    manifest.models().iter().filter(|model| model.is_default).map(|model| model.id.clone()).collect()
+fn needed(loaded: &Loaded) -> BTreeSet<String> {
+    let sound = loaded.config.microphone.yamnet.then(|| YAMNET.to_owned());
+    let clip = Some(loaded.config.clip.model.clone()).filter(|id| !id.is_empty());
+    sound.into_iter().chain(clip).collect()
 }
 
 /// The models that were asked for, in the manifest's order; `None` after telling that one of them is unknown.
@@ -108,7 +111,7 @@ fn chosen<'a>(
         writeln!(io.err, "percept: {}", ModelFileError::UnknownModel { id: unknown.clone(), nearest })?;
         return Ok(None);
     }
-    let needed = needed(manifest, loaded);
+    let needed = needed(loaded);
     let is_chosen = |model: &&Model| match (all, ids.is_empty()) {
         (true, _) => !model.is_local,
         (false, true) => needed.contains(&model.id),
@@ -118,13 +121,13 @@ fn chosen<'a>(
 }
 
 fn needed_or_here<'a>(manifest: &'a Manifest, loaded: &Loaded) -> Vec<&'a Model> {
-    let needed = needed(manifest, loaded);
+    let needed = needed(loaded);
     let is_here = |model: &Model| inspect(&loaded.models_dir(), model, Depth::Size).iter().any(is_there);
     manifest.models().iter().filter(|model| needed.contains(&model.id) || is_here(model)).collect()
 }
 
 fn list(manifest: &Manifest, loaded: &Loaded, shared: &Shared, io: &mut Io<'_>) -> anyhow::Result<u8> {
-    let needed = needed(manifest, loaded);
+    let needed = needed(loaded);
     let columns =
         [words("model"), words("state"), words("needed"), numbers("size"), words("licence"), words("purpose")];
     let rows: Vec<Row> = manifest
@@ -194,7 +197,7 @@ fn fetch(
         models_dir,
         mirrors: &mirrors,
         network: Network::default(),
-        builder: |_| Err("there is no builder".to_owned()),
+        builder: build_yamnet,
     })?;
     let mut rows = Vec::new();
     let mut all_are_here = true;

@@ -9,11 +9,17 @@
 //! This folder never decides what a score means, and it never reads a clock.
 
 mod channel_last;
+mod digest;
 mod error;
+pub mod fetch;
+mod file_error;
+pub mod locate;
+pub mod manifest;
 mod onnx;
 mod onnx_build;
 mod pixel_op;
 mod precision;
+mod record;
 pub mod runtime;
 mod tflite;
 mod tract;
@@ -22,14 +28,7 @@ pub mod yamnet;
 mod yamnet_plan;
 
 pub use error::ModelError;
+pub use file_error::ModelFileError;
 pub use tflite::TfliteError;
 pub use tract::TractRuntime;
 pub use tract::YamnetRuntime;
-mod digest;
-pub mod fetch;
-mod file_error;
-pub mod locate;
-pub mod manifest;
-mod record;
-
-pub use file_error::ModelFileError;

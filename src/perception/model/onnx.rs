@@ -89,6 +89,17 @@ impl OnnxFile {
         Ok(tensor)
     }
 
+    /// Bytes of raw data that a weight has in the file; `None` when the file uses the typed fields.
+    pub(super) fn raw_bytes(weight: &Weight) -> Option<u64> {
+        weight.raw.as_ref().map(|range| range.end - range.start)
+    }
+
+    /// Fills `buffer`, which is [`OnnxFile::raw_bytes`] long, with a weight's raw data.
+    pub(super) fn read_raw(&mut self, weight: &Weight, buffer: &mut [u8]) -> Result<(), ModelError> {
+        let start = weight.raw.as_ref().map_or(0, |range| range.start);
+        self.walker.read_into(start, buffer).map_err(|error| wire_error(&self.file, error))
+    }
+
     /// Takes out one initial value by name, with its data; an empty tensor when the graph has none of that name.
     pub(super) fn take_tensor(&mut self, name: &str) -> Result<pb::TensorProto, ModelError> {
         if let Some(weight) = self.weights.remove(name) {
@@ -102,7 +113,7 @@ impl OnnxFile {
         let small: Vec<String> = self
             .weights
             .iter()
-            .filter(|(_, weight)| weight.raw.is_none() || data_bytes(weight) <= SMALL_TENSOR_BYTES)
+            .filter(|(_, weight)| Self::raw_bytes(weight).is_none_or(|bytes| bytes <= SMALL_TENSOR_BYTES))
             .map(|(name, _)| name.clone())
             .collect();
         for name in small {
@@ -132,11 +143,6 @@ impl OnnxFile {
         self.weights.retain(|name, _| needed.contains(name));
         Ok(())
     }
-}
-
-/// Bytes of raw data a weight has in the file.
-fn data_bytes(weight: &Weight) -> u64 {
-    weight.raw.as_ref().map_or(0, |range| range.end - range.start)
 }
 
 fn check_outputs(file: &Path, graph: &pb::GraphProto, outputs: &[String]) -> Result<(), ModelError> {

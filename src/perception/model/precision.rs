@@ -28,27 +28,27 @@ pub(super) fn check<'a>(
     }
 }
 
-/// Checks that a tensor's raw data is as long as its shape and type say.
+/// Checks that a tensor's data is as long as its shape and type say.
 pub(super) fn check_length(file: &Path, tensor: &pb::TensorProto) -> Result<(), ModelError> {
-    let lies = || ModelError::Malformed {
-        file: file.into(),
-        cause: format!("tensor {} is not as long as its shape {:?} says", tensor.name, tensor.dims),
-    };
-    let mut elements = 1_usize;
-    for dim in &tensor.dims {
-        let dim = usize::try_from(*dim).map_err(|_| lies())?;
-        elements = elements.checked_mul(dim).ok_or_else(lies)?;
-    }
+    let elements = elements(tensor);
     let found = match element_bytes(tensor.data_type()) {
         Some(bytes) if !tensor.raw_data.is_empty() => {
-            if tensor.raw_data.len() % bytes != 0 {
-                return Err(lies());
-            }
-            tensor.raw_data.len() / bytes
+            tensor.raw_data.len().is_multiple_of(bytes).then_some(tensor.raw_data.len() / bytes)
         }
-        _ => typed_elements(tensor),
+        _ => Some(typed_elements(tensor)),
     };
-    if found == elements { Ok(()) } else { Err(lies()) }
+    if elements.is_some() && found == elements { Ok(()) } else { Err(lying_length(file, tensor)) }
+}
+
+/// The elements a tensor has by its shape, unless that is negative or too many to count.
+pub(super) fn elements(tensor: &pb::TensorProto) -> Option<usize> {
+    tensor.dims.iter().try_fold(1_usize, |elements, dim| elements.checked_mul(usize::try_from(*dim).ok()?))
+}
+
+/// The error for a tensor whose shape and data do not fit.
+pub(super) fn lying_length(file: &Path, tensor: &pb::TensorProto) -> ModelError {
+    let cause = format!("tensor {} is not as long as its shape {:?} says", tensor.name, tensor.dims);
+    ModelError::Malformed { file: file.into(), cause }
 }
 
 fn typed_elements(tensor: &pb::TensorProto) -> usize {

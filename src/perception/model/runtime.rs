@@ -3,8 +3,9 @@
 //! In: a model file, the inputs with their concrete shapes, the names of the wanted outputs.
 //! Out: float32 values, one vector per named output, in the order asked for.
 //!
-//! There is one implementation ([`TractRuntime`](crate::perception::model::TractRuntime)); a second is planned,
-//! which is why this is a trait. Nothing of the library behind it shows here.
+//! [`TractRuntime`](crate::perception::model::TractRuntime) takes any float32 file,
+//! [`YamnetRuntime`](crate::perception::model::YamnetRuntime) one file in less time. Nothing of the library behind
+//! them shows here, since another may take its place.
 
 use std::path::Path;
 

@@ -11,12 +11,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tract_onnx::pb;
+use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::infer::InferenceOp;
 use tract_onnx::tract_hir::ops::konst::Const;
 
 use crate::perception::model::ModelError;
 use crate::perception::model::onnx::OnnxFile;
+use crate::perception::model::onnx::Weight;
+use crate::perception::model::precision;
 use crate::perception::model::runtime::Element;
 use crate::perception::model::runtime::InputSpec;
 use crate::perception::model::runtime::Model;
@@ -136,9 +139,7 @@ fn parse(file: &Path, onnx: &mut OnnxFile) -> Result<InferenceModel, ModelError>
         return Err(ModelError::Malformed { file: file.into(), cause: format!("nothing computes the value {name}") });
     }
     for (name, weight) in &weights {
-        let proto = onnx.read_weight(weight)?;
-        let tensor = framework_tensor(&framework, &proto).map_err(unsupported)?;
-        drop(proto);
+        let tensor = weight_tensor(file, onnx, weight)?;
         if let Some(outlet) = parsed.outlets_by_name.get(name) {
             put_constant(&mut parsed.model, *outlet, tensor).map_err(unsupported)?;
         }
@@ -146,8 +147,25 @@ fn parse(file: &Path, onnx: &mut OnnxFile) -> Result<InferenceModel, ModelError>
     Ok(parsed.model)
 }
 
-fn framework_tensor(framework: &tract_onnx::Onnx, proto: &pb::TensorProto) -> TractResult<Arc<Tensor>> {
-    let tensor = tract_onnx::tensor::load_tensor(&*framework.provider, proto, None)?;
+/// A weight as a tensor. Float32 data, which is all that is large, goes straight from the file into its place.
+fn weight_tensor(file: &Path, onnx: &mut OnnxFile, weight: &Weight) -> Result<Arc<Tensor>, ModelError> {
+    let unsupported = |error: TractError| unsupported(file, &error);
+    let header = &weight.header;
+    let bytes = OnnxFile::raw_bytes(weight);
+    if header.data_type() != DataType::Float || bytes.is_none() || cfg!(target_endian = "big") {
+        let proto = onnx.read_weight(weight)?;
+        let provider = tract_onnx::Onnx::default().provider;
+        let tensor = tract_onnx::tensor::load_tensor(&*provider, &proto, None).map_err(unsupported)?;
+        return Ok(tensor.into_arc_tensor());
+    }
+    let expected = precision::elements(header).and_then(|elements| elements.checked_mul(size_of::<f32>()));
+    if expected.and_then(|expected| u64::try_from(expected).ok()) != bytes {
+        return Err(precision::lying_length(file, header));
+    }
+    let shape: Vec<usize> = header.dims.iter().filter_map(|size| usize::try_from(*size).ok()).collect();
+    let mut tensor = Tensor::zero::<f32>(&shape).map_err(unsupported)?;
+    let mut place = tensor.try_as_plain_ram_mut().map_err(unsupported)?;
+    onnx.read_raw(weight, place.as_bytes_mut())?;
     Ok(tensor.into_arc_tensor())
 }
 
@@ -228,7 +246,6 @@ fn sentence(error: &TractError) -> String {
 #[cfg(test)]
 mod tests {
     use prost::Message;
-    use tract_onnx::pb::tensor_proto::DataType;
 
     use super::*;
 

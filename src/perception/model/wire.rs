@@ -68,12 +68,20 @@ impl<R: Read + Seek> Walker<R> {
 
     /// The bytes of a range that [`Walker::next_field`] has returned, and so is known to lie inside the file.
     pub(super) fn read(&mut self, range: &Range<u64>) -> Result<Vec<u8>, WireError> {
-        self.move_to(range.start)?;
         let bytes = usize::try_from(range.end - range.start).map_err(|_| WireError::Overrun { at: range.start })?;
         let mut buffer = vec![0; bytes];
-        self.reader.read_exact(&mut buffer)?;
-        self.at = range.end;
+        self.read_into(range.start, &mut buffer)?;
         Ok(buffer)
+    }
+
+    /// Fills `buffer` with the bytes from `start` on.
+    pub(super) fn read_into(&mut self, start: u64, buffer: &mut [u8]) -> Result<(), WireError> {
+        self.move_to(start)?;
+        // The position is lost if this fails half-way; the next call then seeks.
+        self.at = u64::MAX;
+        self.reader.read_exact(buffer)?;
+        self.at = start + buffer.len() as u64;
+        Ok(())
     }
 
     fn payload(&mut self, at: u64, kind: u64, end: u64) -> Result<Range<u64>, WireError> {

@@ -74,17 +74,17 @@ fn verify_fails_and_says_what_to_run_when_a_needed_model_is_not_here() {
 #[test]
 fn a_damaged_file_is_found_by_verify_with_both_hashes() {
     let data_dir = tempfile::tempdir().unwrap();
-    let labels = data_dir.path().join("models/yamnet/yamnet_class_map.csv");
-    crate::models::write(&labels, &[b'x'; 14_096]);
+    let source = data_dir.path().join("models/yamnet/yamnet.tflite");
+    crate::models::write(&source, &[b'x'; 4_126_810]);
 
     let output = models(data_dir.path(), &["verify", "yamnet", "--format", "jsonl"]);
 
     assert_eq!(output.code, 1);
-    let row = output.out.lines().find(|line| line.contains("class_map")).unwrap();
+    let row = output.out.lines().find(|line| line.contains("yamnet.tflite")).unwrap();
     let row: Value = serde_json::from_str(row).unwrap();
     assert_eq!(row["state"], "damaged");
-    assert_eq!(row["found"], crate::models::sha256(&[b'x'; 14_096]));
-    assert_eq!(row["expected"], "cdf24d193e196d9e95912a2667051ae203e92a2ba09449218ccb40ef787c6df2");
+    assert_eq!(row["found"], crate::models::sha256(&[b'x'; 4_126_810]));
+    assert_eq!(row["expected"], "10c95ea3eb9a7bb4cb8bddf6feb023250381008177ac162ce169694d05c317de");
 }
 
 #[test]
@@ -117,4 +117,21 @@ fn a_second_fetch_into_the_same_folder_says_that_one_is_under_way() {
 
     assert_eq!(output.code, 1);
     assert!(output.err.contains("another percept is fetching"), "{}", output.err);
+}
+
+#[test]
+fn yamnet_is_fetched_from_a_mirror_built_verified_and_located() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let mirror = std::env::var("PERCEPT_MODEL_MIRROR").unwrap_or_else(|_| "models".to_owned());
+
+    let fetched = models(data_dir.path(), &["fetch", "yamnet", "--mirror", &mirror]);
+    let again = models(data_dir.path(), &["fetch", "yamnet", "--mirror", ""]);
+    let verified = models(data_dir.path(), &["verify", "yamnet"]);
+
+    assert_eq!(fetched.code, 0, "{}", fetched.err);
+    assert!(fetched.err.contains("yamnet/yamnet.onnx: building from yamnet.tflite"), "{}", fetched.err);
+    assert_eq!((again.code, again.err.as_str()), (0, "yamnet/yamnet.tflite: is here\nyamnet/yamnet.onnx: is here\n"));
+    assert_eq!(verified.code, 0, "{}", verified.out);
+    let located = percept::perception::model::locate::locate(&data_dir.path().join("models"), "yamnet").unwrap();
+    assert_eq!(located.files.len(), 1, "the tflite is not needed to run");
 }

@@ -35,6 +35,7 @@ use crate::perception::model::manifest::Model;
 use crate::perception::model::manifest::ModelFile;
 use crate::perception::model::manifest::Origin;
 use crate::perception::model::manifest::Pin;
+use crate::perception::model::yamnet;
 
 use download::Downloader;
 use lock::Lock;
@@ -42,6 +43,14 @@ use slot::Slot;
 
 /// Makes the content of a built file from the content of its source.
 pub type Builder = fn(&[u8]) -> Result<Vec<u8>, String>;
+
+/// Builds YAMNet's float32 ONNX graph from Google's tflite: the [`Builder`] of the built-in manifest.
+///
+/// # Errors
+/// The sentence of [`yamnet::ImportError`].
+pub fn build_yamnet(tflite: &[u8]) -> Result<Vec<u8>, String> {
+    yamnet::import_yamnet(tflite).map(|imported| imported.onnx).map_err(|error| error.to_string())
+}
 
 /// Where to fetch from and to.
 #[derive(Debug)]

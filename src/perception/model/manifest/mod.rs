@@ -75,12 +75,6 @@ pub enum Role {
     /// Both towers in one graph.
     #[serde(rename = "image+text")]
     ImageAndText,
-    /// The tokenizer's vocabulary.
-    #[serde(rename = "tokenizer")]
-    Tokenizer,
-    /// Names of the classes.
-    #[serde(rename = "labels")]
-    Labels,
 }
 
 /// How a file comes into the models folder.
