@@ -1,6 +1,9 @@
 //! What a microphone may deliver, and what is heard and remembered of it (the microphone table of the
 //! scenarios, as far as recorded sound can express it).
 
+#![expect(clippy::cast_possible_truncation, reason = "generated sound and the times of its pieces")]
+#![expect(clippy::cast_sign_loss, reason = "lengths are not negative")]
+
 use percept::domain::coverage::Coverage;
 use percept::domain::coverage::CoverageReason;
 use percept::domain::disposition::Disposition;
