@@ -242,7 +242,7 @@ fn ln(x: f32) -> f32 {
         -1.666_805_8e-1,
         2.000_071_5e-1,
         -2.499_999_4e-1,
-        3.333_333_1e-1,
+        3.333_333e-1,
     ];
     // x = mantissa · 2^exponent with the mantissa in [√½, √2).
     let offset = x.to_bits().wrapping_sub(std::f32::consts::FRAC_1_SQRT_2.to_bits());
@@ -251,7 +251,7 @@ fn ln(x: f32) -> f32 {
     let m = mantissa - 1.0;
     let square = m * m;
     let polynomial = COEFFICIENTS.iter().fold(0.0, |sum, coefficient| sum * m + coefficient);
-    m + (polynomial * m * square - 0.5 * square + exponent * -2.121_944_4e-4) + exponent * 0.693_359_375
+    m + (polynomial * m * square - 0.5 * square + exponent * -2.121_944_4e-4) + exponent * 0.693_359_4
 }
 
 #[cfg(test)]

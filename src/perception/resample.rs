@@ -167,6 +167,8 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "generated sound and figures to compare it by")]
+#[expect(clippy::cast_sign_loss, reason = "lengths are not negative")]
 mod tests {
     use super::*;
     use std::f64::consts::PI;

@@ -173,6 +173,7 @@ fn interpolate(power: &[f64; BINS], bin: usize) -> SpectralPeak {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "generated sound and figures to compare it by")]
 mod tests {
     use super::*;
 
