@@ -7,7 +7,6 @@ Each tower runs in a process of its own, so that its peak memory is its own, fro
 Needs onnx 1.23.2, onnxruntime 1.32.0, numpy 2.4.6.
 """
 
-import resource
 import statistics
 import subprocess
 import sys
@@ -51,7 +50,7 @@ def measure(file, tower):
         start = time.perf_counter()
         session.run([f"{tower}_embeds"], feed)
         times.append((time.perf_counter() - start) * 1000)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
     print(f"{statistics.median(times):.1f} ms, fastest {min(times):.1f} ms, peak {peak:.0f} MiB")
 
 
