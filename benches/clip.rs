@@ -4,6 +4,8 @@
 //! benches/peers/clip.py. `… --bench clip -- memory MODEL image|text` loads one tower, runs it once and prints the
 //! peak of the process's memory.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run has nothing to print")]
+
 use percept::domain::id::ModelId;
 use percept::domain::time::ClockQuality;
 use percept::domain::time::Stamp;
@@ -19,6 +21,7 @@ use std::path::PathBuf;
 const MODELS: [&str; 2] = ["tinyclip-vit-8m-16", "clip-vit-b-32"];
 const SIDE_PX: u32 = 224;
 
+#[expect(clippy::print_stdout, reason = "a benchmark prints its figure")]
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.iter().position(|argument| argument == "memory") {
@@ -58,6 +61,7 @@ fn signature_1080p(bencher: divan::Bencher<'_, '_>) {
     bencher.bench_local(|| percept::perception::scene::Signature::of(&picture));
 }
 
+#[expect(clippy::print_stdout, reason = "a benchmark prints its figure")]
 fn memory(model: &str, tower: &str) {
     let before = peak_kib();
     if tower == "image" {
@@ -98,7 +102,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 fn picture() -> RgbImage {
-    let pixels = (0..1920 * 1080 * 3_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let pixels = (0..1920 * 1080 * 3_u32).map(|at| at.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
     RgbImage::new(1920, 1080, pixels).expect("the bytes fit the size")
 }
 

@@ -174,7 +174,7 @@ impl Bits<'_> {
     fn symbol(&mut self, table: &Table) -> Result<u8, PixelError> {
         self.fill();
         let ahead = if self.count >= 16 { self.buffer >> (self.count - 16) } else { self.buffer << (16 - self.count) };
-        let (length, symbol) = table.0[(ahead & 0xFFFF) as usize];
+        let (length, symbol) = table.0[usize::from(u16::try_from(ahead & 0xFFFF).unwrap_or_default())];
         if length == 0 {
             let is_end = self.count < 16;
             return Err(if is_end {

@@ -1,5 +1,7 @@
 //! Camera rows of the field scenarios: bad frames, odd formats, static and flickering views, from bytes to episodes.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test pictures are made of small numbers")]
+
 use percept::domain::coverage::Coverage;
 use percept::domain::coverage::CoverageReason;
 use percept::domain::episode::Draft;

@@ -1,5 +1,7 @@
 //! CLIP's preprocessing and tokenizer against Pillow and open_clip (expectations by tests/reference/clip.py).
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test pictures are made of small numbers")]
+
 use percept::domain::reading::PixelFormat;
 use percept::perception::image;
 use percept::perception::pixels;
