@@ -33,7 +33,8 @@ pub fn parse_when(text: &str, edge: Edge, now: Timestamp, zone: &TimeZone) -> Re
     if let Ok(instant) = Timestamp::parse(text) {
         return Ok(instant);
     }
-    let today = jiff::Timestamp::from_millisecond(now.as_millis()).map_err(|_| wrong())?.to_zoned_datetime(zone.clone()).date();
+    let today =
+        jiff::Timestamp::from_millisecond(now.as_millis()).map_err(|_| wrong())?.to_zoned_datetime(zone.clone()).date();
     let day = match text {
         "now" => return Ok(now),
         "today" => Some(today),

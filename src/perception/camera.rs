@@ -149,7 +149,11 @@ fn encode_jpeg(image: &RgbImage) -> Option<Arc<[u8]>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test pictures are made of small numbers")]
+    #![allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "test pictures are made of small numbers"
+    )]
 
     use super::*;
     use crate::domain::id::ModelId;

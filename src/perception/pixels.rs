@@ -228,7 +228,11 @@ fn saturated(side: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test pictures are made of small numbers")]
+    #![allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "test pictures are made of small numbers"
+    )]
 
     use super::*;
 

@@ -233,7 +233,11 @@ impl SceneTracker {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test pictures are made of small numbers")]
+    #![allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "test pictures are made of small numbers"
+    )]
 
     use super::*;
     use crate::domain::time::ClockQuality;

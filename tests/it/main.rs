@@ -24,6 +24,8 @@ mod models;
 mod places;
 /// Crowds of devices and floods of advertisements.
 mod presence;
+/// From a recorded session to remembered episodes, through the command line.
+mod replay;
 /// Sessions for the tests, and `percept` run on them.
 mod scene;
 /// Recorded sessions: what is read from folders and bare files, right and wrong.
