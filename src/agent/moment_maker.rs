@@ -8,6 +8,9 @@ use crate::agent::senses::Senses;
 use crate::agent::surroundings::Surroundings;
 use crate::domain::episode::Draft;
 use crate::domain::episode::Metadata;
+use crate::domain::fact::Fact;
+use crate::domain::fact::Node;
+use crate::domain::fact::NodeKind;
 use crate::domain::id::ModelId;
 use crate::domain::id::Ordinals;
 use crate::domain::id::SourceId;
@@ -64,7 +67,23 @@ impl MomentMaker {
             return self.handle_meeting(draft);
         }
         self.handle_start(&draft);
-        Product::Episode(draft)
+        Product::Episode(self.located(draft))
+    }
+
+    /// Adds what was heard or seen where, when the place is known.
+    fn located(&self, mut draft: Draft) -> Draft {
+        let parts = parts_of(&draft);
+        let Some(place) = self.surroundings.place().filter(|_| draft.modality != Modality::Spatial) else {
+            return draft;
+        };
+        let heard = parts.sound_class.map(|class| (NodeKind::Sound, class, "heard_at", "heard at"));
+        let seen = parts.objects.into_iter().next().map(|label| (NodeKind::Object, label, "seen_at", "seen at"));
+        for (kind, name, relation, words) in heard.into_iter().chain(seen) {
+            let sentence = format!("{name} {words} {place}");
+            let location = Node::new(NodeKind::Location, place);
+            draft.facts.push(Fact::triple(Node::new(kind, name), relation, location, sentence, draft.start.utc));
+        }
+        draft
     }
 
     /// A meeting's moment is its only row: what was noticed at arrival stays, what was missing then may join at departure.

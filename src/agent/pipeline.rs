@@ -154,7 +154,8 @@ impl Pipeline {
     /// There will be no more readings: closes what is open. `end` is the end of the capture as the device stamped it.
     pub fn finish(&mut self, end: Stamp) {
         self.let_time_pass(end);
-        let end = self.clock.stamp(end).max(self.now.unwrap_or(end));
+        let (end, correction) = self.clock.handle_stamp(end);
+        self.products.extend(correction.map(Product::Correction));
         self.now = Some(end);
         for (source, (from, loss)) in std::mem::take(&mut self.losses) {
             self.blind(source, from, end.max(from), loss);

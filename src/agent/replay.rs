@@ -12,9 +12,13 @@ use crate::agent::recorder::Recorder;
 use crate::config::Config;
 use crate::domain::episode::Metadata;
 use crate::domain::id::DeviceId;
+use crate::domain::id::EpisodeId;
 use crate::domain::modality::Modality;
 use crate::domain::time::FIRST_BUILD;
 use crate::domain::time::Stamp;
+use crate::episodes::moment;
+use crate::memory::query::EpisodeFilter;
+use crate::memory::reader::Reader;
 use crate::memory::sessions;
 use crate::memory::sessions::Registration;
 use crate::memory::writer::Writer;
@@ -24,6 +28,7 @@ use crate::sensors::session::SessionHeader;
 use crate::sensors::session::merge;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Where a session is played into.
@@ -34,6 +39,8 @@ pub struct Target<'a> {
     pub models: &'a Models,
     /// The store.
     pub writer: &'a Writer,
+    /// The folder both stand in.
+    pub data_dir: &'a Path,
     /// The documents beside it.
     pub folder: &'a MomentFolder,
     /// The store's own device, for recordings that name none.
@@ -89,20 +96,24 @@ pub fn replay(
         clock_quality: header.started.quality,
     };
     let mut report = Report { session_id: header.session_id.to_string(), ..Report::default() };
+    let before = target.writer.flush()?.episodes_inserted;
+    let mut replaced = Vec::new();
     match target.writer.register_session(row.clone())? {
         Registration::New | Registration::Resumed => {}
         Registration::AlreadyDone => {
             report.was_done = true;
             return Ok(report);
         }
-        Registration::OtherDigest { .. } if target.reprocess => target.writer.replace_session(row)?,
+        Registration::OtherDigest { .. } if target.reprocess => {
+            replaced = moments_of(&row, target)?;
+            target.writer.replace_session(row)?;
+        }
         Registration::OtherDigest { .. } => anyhow::bail!(
             "{}: session {} was replayed before with other settings or models; --reprocess replaces its episodes",
             path.display(),
             header.session_id
         ),
     }
-    let before = target.writer.flush()?.episodes_inserted;
     let mut recorder = Recorder::new(capture, target.writer, target.folder);
     play(session, target, &mut recorder, &mut report, progress)
         .with_context(|| format!("replay {}", path.display()))?;
@@ -110,8 +121,35 @@ pub fn replay(
     let device_id = capture_of(header, target.device_id).device_id;
     let counters = target.writer.finish_session(device_id, header.session_id.clone(), counts)?;
     recorder.settle();
+    remove_documents(&replaced, &recorder, target.folder);
     report.added = counters.episodes_inserted.saturating_sub(before);
     Ok(report)
+}
+
+/// The moments whose rows are about to be replaced.
+fn moments_of(session: &sessions::Session, target: &Target<'_>) -> anyhow::Result<Vec<EpisodeId>> {
+    let filter = EpisodeFilter {
+        session: Some(session.session_id.clone()),
+        device: Some(session.device_id.clone()),
+        ..EpisodeFilter::default()
+    };
+    let rows = Reader::open(target.data_dir)?.episodes(&filter)?;
+    Ok(rows
+        .into_iter()
+        .map(|row| row.episode)
+        .filter(|row| row.tool_name == moment::TOOL_NAME)
+        .map(|row| row.id)
+        .collect())
+}
+
+/// Removes the documents of moments that the new settings no longer make.
+fn remove_documents(replaced: &[EpisodeId], recorder: &Recorder<'_>, folder: &MomentFolder) {
+    let kept: BTreeSet<EpisodeId> = recorder.moments().collect();
+    for id in replaced.iter().filter(|id| !kept.contains(id)) {
+        if let Err(error) = folder.remove(*id) {
+            tracing::warn!(%error, "the document of a replaced moment stays behind");
+        }
+    }
 }
 
 fn capture_of(header: &SessionHeader, own: &DeviceId) -> Capture {
@@ -142,7 +180,9 @@ fn play(
         pipeline.handle_reading(reading);
         drain(&mut pipeline, recorder)?;
     }
-    let end_ms = session.length_ms().unwrap_or(0).max(last.map_or(0, |last| last.monotonic_ms));
+    // A clock that was set after the last reading still tells when the earlier ones were.
+    let last_step_ms = session.clock_steps().last().map_or(0, |step| step.at_ms);
+    let end_ms = session.length_ms().unwrap_or(0).max(last.map_or(0, |last| last.monotonic_ms)).max(last_step_ms);
     pipeline.finish(session.clock().stamp(end_ms));
     drain(&mut pipeline, recorder)?;
     report.length_ms = end_ms;

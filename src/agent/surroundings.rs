@@ -69,6 +69,12 @@ impl Surroundings {
         self.position = position_deg;
     }
 
+    /// The place the device is staying at.
+    #[must_use]
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+
     /// What is noticed at `now`.
     #[must_use]
     pub fn moment(&self, now: Stamp) -> Moment {

@@ -89,6 +89,7 @@ fn play_all(
         config: &loaded.config,
         models: &models,
         writer: &writer,
+        data_dir: &loaded.data_dir,
         folder: &folder,
         device_id: &device_id,
         reprocess: args.reprocess,

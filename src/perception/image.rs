@@ -122,9 +122,14 @@ fn without_slivers(image: &RgbImage) -> RgbImage {
     crop(image, ((width - kept.0) / 2, (height - kept.1) / 2), kept)
 }
 
-/// Bicubic with antialias in 8 bits, as `Image.resize(…, BICUBIC)` of Pillow.
-#[expect(clippy::expect_used, reason = "an RgbImage holds exactly its pixels, and both images are RGB")]
+/// Bicubic with antialias in 8 bits, as `Image.resize(…, BICUBIC)` of Pillow: first across, then down. The order tells
+/// where a picture grows, because what lies between is cut to 8 bits.
 fn resize(image: &RgbImage, width: u32, height: u32) -> RgbImage {
+    resize_once(&resize_once(image, width, image.height_px()), width, height)
+}
+
+#[expect(clippy::expect_used, reason = "an RgbImage holds exactly its pixels, and both images are RGB")]
+fn resize_once(image: &RgbImage, width: u32, height: u32) -> RgbImage {
     if (width, height) == (image.width_px(), image.height_px()) {
         return image.clone();
     }

@@ -57,8 +57,26 @@ fn decode_again(line: &str) -> Option<String> {
         Ok(byte) => Some(byte),
         Err(_) => WINDOWS_1252.iter().position(|&known| known == character).and_then(|at| u8::try_from(at + 0x80).ok()),
     };
-    let bytes: Vec<u8> = line.chars().map(byte_of).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = restore_a0(line).chars().map(byte_of).collect::<Option<_>>()?;
     String::from_utf8(bytes).ok()
+}
+
+/// `à` whose second byte, a no-break space, somebody turned into a plain one: ftfy's special case, with its exceptions
+/// (Portuguese words and a plural s).
+fn restore_a0(line: &str) -> Cow<'_, str> {
+    if !line.contains("Ã ") {
+        return Cow::Borrowed(line);
+    }
+    let mut restored = String::with_capacity(line.len() + 2);
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("Ã ") {
+        restored.push_str(before);
+        let is_word = [" ", "quele", "quela", "quilo", "s "].iter().any(|word| after.starts_with(word));
+        restored.push_str(if is_word { "Ã " } else { "Ã\u{a0} " });
+        rest = after;
+    }
+    restored.push_str(rest);
+    Cow::Owned(restored)
 }
 
 /// The character-by-character fixes of ftfy in its order, then NFC.

@@ -32,12 +32,8 @@ fn a_session_of_four_sensors_gives_episodes_of_four_modalities_with_their_import
         .collect();
     kinds.sort();
     kinds.dedup();
-    let expected = [
-        ("audio", 6, "daily"),
-        ("social", 9, "permanent"),
-        ("spatial", 5, "procedural"),
-        ("visual", 7, "procedural"),
-    ];
+    let expected =
+        [("audio", 6, "daily"), ("social", 9, "permanent"), ("spatial", 5, "procedural"), ("visual", 7, "procedural")];
     assert_eq!(kinds, expected.map(|(modality, importance, decay)| (modality.into(), importance, decay.into())));
 }
 
@@ -105,7 +101,8 @@ fn other_settings_need_reprocess_and_then_take_the_place_of_the_rows() {
 fn a_clock_that_jumps_after_ten_minutes_moves_earlier_rows_and_leaves_their_ids() {
     let step = "[[clock_steps]]\nat_ms = 600000\nstep_ms = 1209600000\nquality = \"network\"\n";
     let wrong = tones("jump").with("clock_quality", "\"unset\"").with("started_at", "\"2026-11-16T09:00:00+01:00\"");
-    let never_set = tones("jump").with("clock_quality", "\"unset\"").with("started_at", "\"2026-11-16T09:00:00+01:00\"");
+    let never_set =
+        tones("jump").with("clock_quality", "\"unset\"").with("started_at", "\"2026-11-16T09:00:00+01:00\"");
     let set = wrong.toml(step);
     set.replay(NO_MODELS);
     never_set.replay(NO_MODELS);
@@ -282,9 +279,9 @@ fn home(name: &str) -> Scene {
         let rssi_dbm = if second == 430 { -48 } else { -70 };
         scene.advertisement(second * 1_000, "C0:FF:EE:00:12:34", rssi_dbm)
     });
-    let scene = (0..600).step_by(30).fold(scene, |scene, second| {
-        scene.advertisement(second * 1_000 + 7, "AA:BB:CC:00:00:01", -80)
-    });
+    let scene = (0..600)
+        .step_by(30)
+        .fold(scene, |scene, second| scene.advertisement(second * 1_000 + 7, "AA:BB:CC:00:00:01", -80));
     scene.picture(1_000, &checks(8)).picture(300_000, &checks(40))
 }
 

@@ -17,6 +17,7 @@ use nmea::ParseResult;
 use nmea::sentences::FixType;
 use nmea::sentences::gsa::GsaMode2;
 use nmea::sentences::rmc::RmcStatusOfFix;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A knot in metres per second.
@@ -96,7 +97,7 @@ impl NmeaEpochs {
             return vec![LogReport::untimed(GpsReport::Malformed("its checksum is wrong".to_owned()))];
         }
         let (talker, kind) = (sentence.get(1..3).unwrap_or_default(), sentence.get(3..6).unwrap_or_default());
-        match nmea::parse_str(sentence) {
+        match nmea::parse_str(&without_wrong_date(sentence)) {
             Ok(ParseResult::RMC(rmc)) => {
                 let done = self.turn(&format!("{talker}RMC"), rmc.fix_time);
                 self.epoch.take_rmc(&rmc);
@@ -128,7 +129,8 @@ impl NmeaEpochs {
                 Vec::new()
             }
             Ok(_) => Vec::new(),
-            Err(_) if matches!(kind, "RMC" | "GGA" | "GSA" | "GSV" | "ZDA") => {
+            // A proprietary sentence ($P…) means what its maker likes.
+            Err(_) if !talker.starts_with('P') && matches!(kind, "RMC" | "GGA" | "GSA" | "GSV" | "ZDA") => {
                 vec![LogReport::untimed(GpsReport::Malformed(format!("its {kind} sentence does not parse")))]
             }
             Err(_) => vec![LogReport::untimed(GpsReport::Other(format!("{talker}{kind}")))],
@@ -245,6 +247,21 @@ fn sentence_in(line: &[u8]) -> Option<&str> {
     let star = sentence.iter().position(|&byte| byte == b'*')?;
     let sentence = sentence.get(..star + 3)?;
     std::str::from_utf8(sentence).ok().filter(|text| text.is_ascii())
+}
+
+/// An RMC whose date is none (a receiver after a rollover wrote `2208-1`) still has its position: it goes without a date.
+fn without_wrong_date(sentence: &str) -> Cow<'_, str> {
+    const DATE: usize = 9;
+    let Some((body, _)) = sentence.trim_start_matches('$').split_once('*') else { return Cow::Borrowed(sentence) };
+    let mut fields: Vec<&str> = body.split(',').collect();
+    let is_rmc = fields.first().is_some_and(|name| name.get(2..) == Some("RMC"));
+    match fields.get_mut(DATE) {
+        Some(date) if is_rmc && !date.bytes().all(|byte| byte.is_ascii_digit()) => *date = "",
+        _ => return Cow::Borrowed(sentence),
+    }
+    let body = fields.join(",");
+    let sum = body.bytes().fold(0, |all, byte| all ^ byte);
+    Cow::Owned(format!("${body}*{sum:02X}"))
 }
 
 fn has_right_checksum(sentence: &str) -> bool {
