@@ -67,7 +67,7 @@ impl MomentMaker {
             return self.handle_meeting(draft);
         }
         self.handle_start(&draft);
-        Product::Episode(self.located(draft))
+        Product::Episode(Box::new(self.located(draft)))
     }
 
     /// Adds what was heard or seen where, when the place is known.
@@ -94,7 +94,7 @@ impl MomentMaker {
         coincidence::fill(&mut moment, &self.surroundings.moment(draft.end));
         remember(&mut self.meetings, key, moment.clone());
         let row = moment.draft(draft.source, draft.start, draft.end, draft.ordinal, draft.metadata);
-        Product::Moment(row, moment)
+        Product::Moment(Box::new(row), Box::new(moment))
     }
 
     fn handle_start(&mut self, draft: &Draft) {
@@ -130,7 +130,7 @@ impl MomentMaker {
         if let Some((at, moment)) = self.coincidences.poll_moment() {
             let ordinal = self.ordinals.next(at.utc);
             let row = moment.draft(SourceId::new(SOURCE), at, at, ordinal, Metadata::new());
-            self.products.push_back(Product::Moment(row, moment));
+            self.products.push_back(Product::Moment(Box::new(row), Box::new(moment)));
         }
     }
 

@@ -32,9 +32,9 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Product {
     /// An episode, new or updated.
-    Episode(Draft),
+    Episode(Box<Draft>),
     /// A moment: its row and what its document says.
-    Moment(Draft, Moment),
+    Moment(Box<Draft>, Box<Moment>),
     /// A blind interval.
     Coverage(Coverage),
     /// Rows of this boot before that moment have wrong times.

@@ -52,8 +52,8 @@ impl<'a> Recorder<'a> {
     /// [`StoreError`] of the row.
     pub fn write(&mut self, product: Product, corrected: impl Fn(Stamp) -> Stamp) -> Result<(), StoreError> {
         match product {
-            Product::Episode(draft) => self.append(draft, None, corrected),
-            Product::Moment(draft, moment) => self.append(draft, Some(moment), corrected),
+            Product::Episode(draft) => self.append(*draft, None, corrected),
+            Product::Moment(draft, moment) => self.append(*draft, Some(*moment), corrected),
             Product::Coverage(coverage) => {
                 self.coverage_count += 1;
                 self.writer.coverage(CoverageRecord {

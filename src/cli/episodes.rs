@@ -132,10 +132,7 @@ pub fn fields(stored: &StoredEpisode) -> serde_json::Map<String, serde_json::Val
         "strength": stored.strength,
         "metadata": episode.metadata,
     });
-    match object {
-        serde_json::Value::Object(fields) => fields,
-        _ => serde_json::Map::new(),
-    }
+    object.as_object().cloned().unwrap_or_default()
 }
 
 fn shortened(text: &str, width: usize) -> String {

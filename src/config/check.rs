@@ -94,11 +94,7 @@ fn unknown_sentence(key: &str, known: &Table, root: &Table) -> String {
 }
 
 fn element_table(value: &Value) -> Option<&Table> {
-    match value {
-        Value::Table(table) => Some(table),
-        Value::Array(elements) => elements.first().and_then(Value::as_table),
-        _ => None,
-    }
+    value.as_table().or_else(|| value.as_array()?.first()?.as_table())
 }
 
 /// Puts every known value alone into an otherwise empty config: what fails there fails for itself.

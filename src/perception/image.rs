@@ -29,7 +29,7 @@ use crate::perception::pixels::RgbImage;
 /// Mean of red, green and blue over CLIP's training pictures, of 0–1 (OpenAI's `_transform`).
 const MEAN: [f32; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
 /// Standard deviation of the same.
-const DEVIATION: [f32; 3] = [0.268_629_54, 0.261_302_58, 0.275_777_11];
+const DEVIATION: [f32; 3] = [0.268_629_54, 0.261_302_6, 0.275_777_1];
 /// A picture more than this many times as long as wide is cropped before it is resized, so that a sliver cannot ask
 /// for a huge intermediate picture.
 const ASPECT_MAX: u32 = 64;

@@ -161,7 +161,7 @@ fn list_row(model: &Model, reports: &[FileReport], is_needed: bool) -> Row {
         .collect();
     let size = if model.bytes() == 0 { "?".to_owned() } else { DecimalBytes(model.bytes()).to_string() };
     Row {
-        fields: object(json!({
+        fields: object(&json!({
             "model": model.id,
             "state": state,
             "needed": is_needed,
@@ -214,7 +214,7 @@ fn fetch(
         }
         let folder = models_dir.join(&model.id).display().to_string();
         rows.push(Row {
-            fields: object(json!({"model": model.id, "state": state, "folder": folder, "cause": cause})),
+            fields: object(&json!({"model": model.id, "state": state, "folder": folder, "cause": cause})),
             cells: vec![model.id.clone(), state.to_owned(), folder],
         });
         if let Err(ModelFileError::DiskFull { .. }) = fetched {
@@ -243,7 +243,7 @@ fn verify_row(report: &FileReport) -> Row {
         }
     };
     Row {
-        fields: object(json!({
+        fields: object(&json!({
             "model": model, "file": file, "state": word(state), "detail": detail(report),
             "path": path.display().to_string(), "expected": expected, "found": found,
         })),
@@ -305,11 +305,8 @@ fn is_right(report: &FileReport) -> bool {
     }
 }
 
-fn object(value: Value) -> serde_json::Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        _ => serde_json::Map::new(),
-    }
+fn object(value: &Value) -> serde_json::Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
 }
 
 /// The folders of a list separated by colons; empty parts name none.

@@ -135,10 +135,10 @@ impl ModelFileError {
     /// The error for a system call on `file` that failed with `source`: a full disk is told apart.
     pub(super) fn io(action: &'static str, file: impl Into<PathBuf>, needed: u64, source: std::io::Error) -> Self {
         let file = file.into();
-        match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::DiskFull { file, needed },
-            _ => Self::Io { action, file, source },
+        if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+            return Self::DiskFull { file, needed };
         }
+        Self::Io { action, file, source }
     }
 }
 

@@ -161,9 +161,9 @@ pub(super) fn look_at(models_dir: &Path, model: &Model, file: &ModelFile, depth:
         Some(pin) => compare(&path, pin, depth),
         None => compare_recorded(&folder, &file.name, depth),
     };
-    let state = state.unwrap_or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FileState::Missing,
-        kind => FileState::Unreadable { kind },
+    let is_absent = |kind| matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let state = state.unwrap_or_else(|error| {
+        if is_absent(error.kind()) { FileState::Missing } else { FileState::Unreadable { kind: error.kind() } }
     });
     FileReport { model: model.id.clone(), file: file.name.clone(), role: file.role, path, state }
 }

@@ -103,13 +103,16 @@ pub(super) fn open(
     Ok(OpenedBare { header, file, length_ms, bytes: metadata.len() })
 }
 
+/// A time found inside a file, and how far it can be trusted.
+type TimeInside = (Timestamp, ClockQuality);
+
 /// The time inside a file, how far it can be trusted, and how long the file is.
 fn look_inside(
     path: &Path,
     kind: BareKind,
     plausible: Plausible,
     problems: &Problems,
-) -> Result<(Option<(Timestamp, ClockQuality)>, Option<i64>), SessionError> {
+) -> Result<(Option<TimeInside>, Option<i64>), SessionError> {
     match kind {
         BareKind::Sound => {
             let sound =

@@ -118,9 +118,8 @@ impl SessionError {
     /// For `map_err` on a read.
     pub(super) fn read(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| match source.kind() {
-            io::ErrorKind::NotFound => Self::NotFound { path },
-            _ => Self::Read { path, source },
+        move |source| {
+            if source.kind() == io::ErrorKind::NotFound { Self::NotFound { path } } else { Self::Read { path, source } }
         }
     }
 

@@ -111,7 +111,7 @@ impl LogReader {
             };
             let report = match report {
                 GpsReport::Malformed(what) => GpsReport::Malformed(format!("line {number}: {what}")),
-                other => other,
+                told @ (GpsReport::Position(_) | GpsReport::Satellites { .. } | GpsReport::Other(_)) => told,
             };
             self.queue.push_back((offset_ms, report));
         }
@@ -194,7 +194,7 @@ impl Sensor for RecordedGpsLog {
                 self.problems.count(ProblemKind::BadLine, &detail);
                 GpsReport::Malformed(detail)
             }
-            other => other,
+            told @ (GpsReport::Position(_) | GpsReport::Satellites { .. } | GpsReport::Other(_)) => told,
         };
         Poll::Reading(Reading {
             source: self.source.clone(),

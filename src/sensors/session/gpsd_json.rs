@@ -158,10 +158,9 @@ mod tests {
     use super::*;
 
     fn position(line: &str) -> PositionReport {
-        match parse_report(line.as_bytes()) {
-            GpsReport::Position(report) => report,
-            other => panic!("{line} is {other:?}"),
-        }
+        let report = parse_report(line.as_bytes());
+        let GpsReport::Position(position) = report else { panic!("{line} is {report:?}") };
+        position
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Downloader {
         tell: &mut dyn FnMut(Step<'_>),
     ) -> Result<(), ModelFileError> {
         for address in sources {
-            match self.from_address(slot, address, tell)? {
+            match self.try_address(slot, address, tell)? {
                 None => return Ok(()),
                 Some(cause) => {
                     let cause = format!("{address}: {cause}");
@@ -69,7 +69,7 @@ impl Downloader {
     }
 
     /// `None`: the file is in its place. Otherwise why this address did not give it.
-    fn from_address(
+    fn try_address(
         &self,
         slot: &Slot<'_>,
         address: &str,
