@@ -3,18 +3,10 @@
 //! In: a decoded picture. Out: a vector of unit length in the space that the text tower shares.
 //!
 //! Preprocessing is that of the reference (torchvision on Pillow): the shorter side becomes the model's side, bicubic with
-//! antialias in 8 bits, the middle square, then mean and deviation per channel. `fast_image_resize` computes as
+//! antialias in 8 bits, the middle square, then mean and deviation per channel. [`resize`] computes as
 //! Pillow does, which tests prove against Pillow's own results. This module names no file and reads no clock.
 
 use std::sync::Arc;
-
-use fast_image_resize::FilterType;
-use fast_image_resize::PixelType;
-use fast_image_resize::ResizeAlg;
-use fast_image_resize::ResizeOptions;
-use fast_image_resize::Resizer;
-use fast_image_resize::images::Image;
-use fast_image_resize::images::ImageRef;
 
 use crate::domain::id::ModelId;
 use crate::perception::clip;
@@ -25,6 +17,7 @@ use crate::perception::model::runtime::Model;
 use crate::perception::model::runtime::ModelSpec;
 use crate::perception::model::runtime::Values;
 use crate::perception::pixels::RgbImage;
+use crate::perception::resize;
 
 /// Mean of red, green and blue over CLIP's training pictures, of 0–1 (OpenAI's `_transform`).
 const MEAN: [f32; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
@@ -122,23 +115,11 @@ fn without_slivers(image: &RgbImage) -> RgbImage {
     crop(image, ((width - kept.0) / 2, (height - kept.1) / 2), kept)
 }
 
-/// Bicubic with antialias in 8 bits, as `Image.resize(…, BICUBIC)` of Pillow: first across, then down. The order tells
-/// where a picture grows, because what lies between is cut to 8 bits.
+/// Bicubic with antialias in 8 bits, as `Image.resize(…, BICUBIC)` of Pillow.
 fn resize(image: &RgbImage, width: u32, height: u32) -> RgbImage {
-    resize_once(&resize_once(image, width, image.height_px()), width, height)
-}
-
-#[expect(clippy::expect_used, reason = "an RgbImage holds exactly its pixels, and both images are RGB")]
-fn resize_once(image: &RgbImage, width: u32, height: u32) -> RgbImage {
-    if (width, height) == (image.width_px(), image.height_px()) {
-        return image.clone();
-    }
-    let source = ImageRef::new(image.width_px(), image.height_px(), image.pixels(), PixelType::U8x3)
-        .expect("the buffer has three bytes a pixel");
-    let mut target = Image::new(width, height, PixelType::U8x3);
-    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::CatmullRom));
-    Resizer::new().resize(&source, &mut target, &options).expect("both images are RGB");
-    RgbImage::from_parts(width, height, target.into_vec())
+    let size = (image.width_px() as usize, image.height_px() as usize);
+    let pixels = resize::resize(image.pixels(), size, (width as usize, height as usize));
+    RgbImage::from_parts(width, height, pixels)
 }
 
 fn crop(image: &RgbImage, (left, top): (u32, u32), (width, height): (u32, u32)) -> RgbImage {

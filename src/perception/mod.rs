@@ -21,6 +21,7 @@ pub mod pixels;
 pub mod place;
 pub mod presence;
 pub mod resample;
+pub mod resize;
 pub mod scene;
 pub mod sound;
 pub mod spectrum;

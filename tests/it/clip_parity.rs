@@ -78,7 +78,7 @@ fn pictures() -> Vec<(&'static str, RgbImage)> {
 fn painting(width: u32, height: u32) -> RgbImage {
     painted(width, height, |x, y| {
         let (u, v) = (x * 1024 / i64::from(width), y * 1024 / i64::from(height));
-        let grain = ((x * 73_856_093 ^ y * 19_349_663) >> 5) % 23 - 11;
+        let grain = (((x * 73_856_093) ^ (y * 19_349_663)) >> 5) % 23 - 11;
         let is_sun = (u - 760).pow(2) + (v - 240).pow(2) < 14_000;
         let is_hill = v > 520 + ((u * 3) % 1024 - 512).abs() / 3;
         let is_fence = is_hill && u % 64 < 20 && v > 640;

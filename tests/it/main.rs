@@ -1,6 +1,13 @@
 //! The one integration binary: each module tells a behaviour that can be seen from outside.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test whose preparation fails has failed")]
+#![allow(unreachable_pub, reason = "helpers are shared between the modules of this one binary")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets another variant fails, which is what it should do"
+)]
+#![allow(clippy::print_stdout, reason = "a test that cannot run here says so by name")]
+#![allow(clippy::type_complexity, reason = "tables of cases")]
 
 /// The house rules that no compiler knows: imports, names, sizes, clock.
 mod architecture;

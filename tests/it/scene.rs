@@ -7,7 +7,6 @@ use percept::domain::time::Stamp;
 use percept::domain::time::Timestamp;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -105,10 +104,6 @@ impl Scene {
 
     pub fn data_dir(&self) -> PathBuf {
         self.root.path().join("data")
-    }
-
-    pub fn path(&self) -> &Path {
-        self.root.path()
     }
 
     /// Writes the text files of the session.
