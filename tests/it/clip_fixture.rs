@@ -28,7 +28,6 @@ struct Pair {
 }
 
 #[test]
-#[ignore = "tests/fixtures/clip is not trained yet: models/train_fixture_clip.py writes it in about five minutes"]
 fn text_finds_its_picture_and_pictures_find_their_text() {
     let pairs = pairs();
     let (texts, images) = (text_vectors(&pairs), image_vectors(&pairs));
@@ -45,7 +44,6 @@ fn text_finds_its_picture_and_pictures_find_their_text() {
 }
 
 #[test]
-#[ignore = "tests/fixtures/clip is not trained yet: models/train_fixture_clip.py writes it in about five minutes"]
 fn vectors_equal_those_of_onnx_runtime() {
     let pairs = pairs();
 
@@ -56,7 +54,6 @@ fn vectors_equal_those_of_onnx_runtime() {
 }
 
 #[test]
-#[ignore = "tests/fixtures/clip is not trained yet: models/train_fixture_clip.py writes it in about five minutes"]
 fn the_right_label_is_chosen_from_a_vocabulary() {
     let config = Config {
         vocabulary: ["red circle", "green square", "blue triangle", "yellow cross", "purple ring"]
