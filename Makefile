@@ -39,7 +39,7 @@ check: ## formatting, clippy and documentation with warnings fatal, architecture
 	@scripts/setup.sh build
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --locked --no-deps --document-private-items
 	cargo test --locked --test it architecture::
 
 audit: ## licences, bans, sources and advisories of every dependency (cargo-deny)

@@ -118,7 +118,7 @@ class FixtureClip(torch.nn.Module):
 
     def __init__(self, used_ids):
         super().__init__()
-        table = torch.zeros(49408, dtype=torch.uint8)
+        table = torch.zeros(49408, dtype=torch.int32)
         for row, token in enumerate(sorted(used_ids)):
             table[token] = row
         self.register_buffer("table", table)

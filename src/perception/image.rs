@@ -3,7 +3,7 @@
 //! In: a decoded picture. Out: a vector of unit length in the space that the text tower shares.
 //!
 //! Preprocessing is that of the reference (torchvision on Pillow): the shorter side becomes the model's side, bicubic with
-//! antialias in 8 bits, the middle square, then mean and deviation per channel. [`resize`] computes as
+//! antialias in 8 bits, the middle square, then mean and deviation per channel. [`mod@resize`] computes as
 //! Pillow does, which tests prove against Pillow's own results. This module names no file and reads no clock.
 
 use std::sync::Arc;

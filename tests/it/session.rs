@@ -639,7 +639,7 @@ proptest! {
             let readings: Vec<_> = merge(session.sensors()).collect();
             prop_assert!(in_order(&readings));
         }
-        if let Err(error) = Session::open(&folder.put("x/session.toml", &bytes).parent().unwrap(), &options()) {
+        if let Err(error) = Session::open(folder.put("x/session.toml", &bytes).parent().unwrap(), &options()) {
             prop_assert!(!error.to_string().is_empty());
         }
     }

@@ -1,6 +1,6 @@
 //! Prepares the imported YAMNet to run about twice as fast as the runtime's own convolutions would.
 //!
-//! In: the ONNX file that [`yamnet`] writes and a number of windows. Out: a [`Model`] equal to the general one to 1e-6.
+//! In: the ONNX file that [`yamnet`](crate::perception::model::yamnet) writes and a number of windows. Out: a [`Model`](crate::perception::model::runtime::Model) equal to the general one to 1e-6.
 //!
 //! The network's shape is the reason: thirteen pairs of a depthwise and a 1×1 convolution. With channels side by side
 //! the 1×1 ones are plain matrix products, for which the runtime has packed kernels with bias and clip fused, and the

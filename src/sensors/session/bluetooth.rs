@@ -1,6 +1,6 @@
 //! The advertisements of a session folder (`bluetooth.jsonl`).
 //!
-//! In: one JSON object a line. Out: one [`Advertisement`] for each, and one [`Loss`] for each run of lines
+//! In: one JSON object a line. Out: one [`Advertisement`](crate::domain::reading::Advertisement) for each, and one [`Loss`] for each run of lines
 //! that are none. Messages name the line and never its content: it may hold an address.
 
 use super::advertisement::parse;
