@@ -17,6 +17,8 @@ mod camera;
 mod clip_fixture;
 /// CLIP's preprocessing and tokens equal the reference's.
 mod clip_parity;
+/// Whole timelines, compared as text.
+mod golden;
 /// Sound, recorded: what is heard, and what becomes of it.
 mod hearing;
 /// Log-mel frames equal the numpy reference's.

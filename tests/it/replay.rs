@@ -15,7 +15,7 @@ const NO_MODELS: &str = "[models]\nyamnet = false\n[clip]\nmodel = \"\"\n";
 const ALICE: &str = "[[people]]\nname = \"Alice\"\naddresses = [\"C0:FF:EE:00:12:34\"]\n\
                      [[places]]\nname = \"Kitchen\"\nlatitude_deg = 52.5\nlongitude_deg = 13.4\n";
 
-fn config() -> String {
+pub fn config() -> String {
     format!("{NO_MODELS}{ALICE}")
 }
 
@@ -269,7 +269,7 @@ fn the_timeline_filters_by_time_and_modality_and_speaks_json() {
 }
 
 /// Ten minutes in the kitchen: two sounds, two pictures, a stay, Alice for a minute, a passer-by.
-fn home(name: &str) -> Scene {
+pub fn home(name: &str) -> Scene {
     let scene = tones(name);
     let scene = (0..600).fold(scene, |scene, second| {
         let time = format!("2026-11-30T08:{:02}:{:02}.000Z", second / 60, second % 60);
@@ -286,7 +286,7 @@ fn home(name: &str) -> Scene {
 }
 
 /// Two seconds of a tone at 10 s, two seconds of another at 300 s, and faint noise around them.
-fn tones(name: &str) -> Scene {
+pub fn tones(name: &str) -> Scene {
     Scene::new(name).sound(0, &tone(10.0, 440.0)).sound(300_000, &tone(302.0, 1_200.0))
 }
 
