@@ -25,7 +25,10 @@ const RUNS: usize = 300;
 fn main() {
     let file = Path::new("var/bench/yamnet.onnx");
     std::fs::create_dir_all("var/bench").expect("var/bench can be made");
-    let models = std::env::var_os("PERCEPT_MODEL_MIRROR").map_or_else(|| "models".into(), PathBuf::from);
+    // Where `make models` puts it, else the mirror.
+    let fetched = PathBuf::from("var/models/yamnet");
+    let mirror = std::env::var_os("PERCEPT_MODEL_MIRROR").map(PathBuf::from);
+    let models = if fetched.is_dir() { fetched } else { mirror.expect("`make models` has fetched YAMNet") };
     import_yamnet_file(&models.join("yamnet.tflite"), file).expect("yamnet.tflite is there and whole");
 
     for windows in [1, 2, 4] {
