@@ -37,7 +37,8 @@ for windows in (1, 2, 4):
     best = best_ms(lambda: session.run(None, {"log_mel": patches}))
     print(f"bench yamnet_{windows}_a_run_onnxruntime {best / windows:.3f} ms")
 
-models = pathlib.Path(os.environ.get("PERCEPT_MODEL_MIRROR", "models"))
+fetched = pathlib.Path("var/models/yamnet")
+models = fetched if fetched.is_dir() else pathlib.Path(os.environ["PERCEPT_MODEL_MIRROR"])
 interpreter = Interpreter(str(models / "yamnet.tflite"), num_threads=1)
 interpreter.allocate_tensors()
 interpreter.set_tensor(0, np.sin(np.arange(15_600) * 0.1).astype(np.float32))
