@@ -110,8 +110,14 @@ impl Scene {
     pub fn write(&self) {
         fs::write(self.session().join("session.toml"), format!("{}{}", self.head, self.tail)).unwrap();
         for (name, text) in [("gps.jsonl", &self.gps), ("bluetooth.jsonl", &self.bluetooth)] {
-            if !text.is_empty() {
-                fs::write(self.session().join(name), text).unwrap();
+            let mut lines: Vec<&str> = text.lines().collect();
+            // A recorder writes in order of time; scenes are put together sender by sender.
+            lines.sort_by_key(|line| {
+                let line: serde_json::Value = serde_json::from_str(line).unwrap();
+                line["at_ms"].as_u64()
+            });
+            if !lines.is_empty() {
+                fs::write(self.session().join(name), lines.join("\n") + "\n").unwrap();
             }
         }
     }
