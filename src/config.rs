@@ -4,13 +4,22 @@
 //! at once. Each stage owns its own section; this file only puts them together. `config/percept.toml` is the
 //! documentation: a test holds it equal to the built-in values.
 
+use crate::config::sections::Bluetooth;
+use crate::config::sections::Camera;
+use crate::config::sections::Gps;
+use crate::config::sections::Microphone;
 use crate::domain::disposition::Disposition;
 use crate::perception::place::NamedPlace;
 use crate::perception::presence::Person;
 use std::path::Path;
 use std::path::PathBuf;
 
+pub mod agent;
 pub mod check;
+mod env;
+pub mod mute;
+pub mod power;
+pub mod sections;
 
 /// The commented file with every key at its default.
 pub const DEFAULT_FILE: &str = include_str!("../config/percept.toml");
@@ -23,22 +32,32 @@ pub struct Config {
     pub store: Store,
     /// Model files.
     pub models: Models,
-    /// From sound to what is heard in it.
-    pub microphone: crate::perception::hearing::Config,
+    /// The resident agent.
+    pub agent: agent::Agent,
+    /// When and where sensors are mute.
+    pub mute: mute::Config,
+    /// Heat and charge.
+    pub power: power::Config,
+    /// How much room the memory takes.
+    pub disk: agent::Disk,
+    /// Capturing sound, and from sound to what is heard in it.
+    pub microphone: Microphone,
     /// Sound episodes.
     pub audio: crate::episodes::audio::Config,
-    /// From pictures to scenes.
-    pub camera: crate::perception::camera::Config,
+    /// Capturing pictures, and from pictures to scenes.
+    pub camera: Camera,
     /// What CLIP is asked about pictures.
     pub clip: crate::perception::clip::Config,
     /// Scene episodes.
     pub visual: crate::episodes::visual::Config,
-    /// Which fixes are believed.
-    pub gps: crate::perception::fix::Config,
+    /// Reaching the receiver, and which fixes are believed.
+    pub gps: Gps,
     /// From fixes to stays and trips.
     pub place: crate::perception::place::Config,
     /// Episodes of device counts.
     pub spatial: crate::episodes::spatial::Config,
+    /// Hearing advertisements.
+    pub bluetooth: Bluetooth,
     /// From advertisements to visits and counts.
     pub presence: crate::perception::presence::Config,
     /// Moments that are made without being asked for.
@@ -147,14 +166,14 @@ fn lines(mistakes: &[check::Mistake]) -> String {
 /// [`ConfigError`]; a named file that is not there is an error, a usual place that is empty is not.
 pub fn load(named: Option<&Path>) -> Result<Loaded, ConfigError> {
     let file = named.map(Path::to_owned).or_else(|| usual_places().into_iter().find(|file| file.is_file()));
-    let config = match &file {
+    let text = match &file {
         Some(file) => {
-            let text = std::fs::read_to_string(file)
-                .map_err(|source| ConfigError::Unreadable { file: file.clone(), source })?;
-            parse(&text, file)?
+            std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable { file: file.clone(), source })?
         }
-        None => Config::default(),
+        None => String::new(),
     };
+    let named = file.as_deref().unwrap_or_else(|| Path::new("the environment"));
+    let config = parse_with(&text, named, environment())?;
     let data_dir = data_dir(&config);
     Ok(Loaded { file, config, data_dir })
 }
@@ -164,20 +183,39 @@ pub fn load(named: Option<&Path>) -> Result<Loaded, ConfigError> {
 /// # Errors
 /// [`ConfigError::Syntax`] or [`ConfigError::Mistakes`].
 pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
-    let given: toml::Table = text
+    parse_with(text, file, std::iter::empty())
+}
+
+fn parse_with(
+    text: &str,
+    file: &Path,
+    variables: impl Iterator<Item = (String, String)>,
+) -> Result<Config, ConfigError> {
+    let mut given: toml::Table = text
         .parse()
         .map_err(|error: toml::de::Error| ConfigError::Syntax { file: file.to_owned(), message: error.to_string() })?;
     let wrong = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
-    let config: Config = check::check(&given, &known_keys()).map_err(wrong)?;
+    let known = known_keys();
+    env::apply(&mut given, &known, variables).map_err(wrong)?;
+    let config: Config = check::check(&given, &known).map_err(wrong)?;
     let mistakes = config.mistakes();
     if mistakes.is_empty() { Ok(config) } else { Err(wrong(mistakes)) }
+}
+
+/// Names and values that are no UTF-8 are none of ours.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// Every key that exists, with one example in each list of tables.
 fn known_keys() -> toml::Table {
     let person = Person { name: "Alice".to_owned(), addresses: Vec::new(), key_file: String::new() };
     let place = NamedPlace { name: "Home".to_owned(), latitude_deg: 0.0, longitude_deg: 0.0, radius_m: 100.0 };
-    let example = Config { people: vec![person], places: vec![place], ..Config::default() };
+    let sensors = vec![crate::domain::id::SensorKind::Microphone];
+    let hours = mute::Hours { sensors: sensors.clone(), from: "22:00".to_owned(), to: "07:00".to_owned() };
+    let zone = mute::Zone { sensors, place: "Home".to_owned() };
+    let mute = mute::Config { schedule: vec![hours], zones: vec![zone] };
+    let example = Config { people: vec![person], places: vec![place], mute, ..Config::default() };
     toml::Table::try_from(example).unwrap_or_default()
 }
 
@@ -186,7 +224,13 @@ impl Config {
     #[must_use]
     pub fn mistakes(&self) -> Vec<check::Mistake> {
         let sections = [
-            ("gps", self.gps.mistakes()),
+            ("microphone", self.microphone.capture.mistakes()),
+            ("camera", self.camera.capture.mistakes()),
+            ("gps", self.gps.capture.mistakes()),
+            ("gps", self.gps.fix.mistakes()),
+            ("mute", self.mute.mistakes()),
+            ("power", self.power.mistakes()),
+            ("agent", self.agent.mistakes()),
             ("place", self.place_config().mistakes()),
             ("spatial", self.spatial.mistakes()),
             ("presence", self.presence_config().mistakes()),

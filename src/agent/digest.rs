@@ -5,6 +5,8 @@
 
 use crate::config::Config;
 
+type Sections = serde_json::Map<String, serde_json::Value>;
+
 /// Raised whenever the same input may give other episodes than the version before.
 const PERCEPTION_VERSION: u32 = 1;
 
@@ -13,13 +15,27 @@ const PERCEPTION_VERSION: u32 = 1;
 pub fn digest(config: &Config, models: &[(String, String)]) -> String {
     let mut settings = serde_json::to_value(config).unwrap_or_default();
     if let Some(sections) = settings.as_object_mut() {
-        sections.remove("store");
+        for section in ["store", "agent", "mute", "power", "disk", "bluetooth"] {
+            sections.remove(section);
+        }
+        without_capture(sections, "microphone", &crate::sensors::settings::Microphone::default());
+        without_capture(sections, "camera", &crate::sensors::settings::Camera::default());
+        without_capture(sections, "gps", &crate::sensors::gps::Config::default());
         if let Some(models) = sections.get_mut("models").and_then(serde_json::Value::as_object_mut) {
             models.remove("dir");
         }
     }
     let whole = serde_json::json!({"version": PERCEPTION_VERSION, "settings": settings, "models": models});
     blake3::hash(whole.to_string().as_bytes()).to_hex().to_string()
+}
+
+/// How a sensor is captured changes no recording of it.
+fn without_capture(sections: &mut Sections, name: &str, capture: &impl serde::Serialize) {
+    let keys = serde_json::to_value(capture).unwrap_or_default();
+    let section = sections.get_mut(name).and_then(serde_json::Value::as_object_mut);
+    if let (Some(section), Some(keys)) = (section, keys.as_object()) {
+        section.retain(|key, _| !keys.contains_key(key));
+    }
 }
 
 #[cfg(test)]
@@ -31,6 +47,8 @@ mod tests {
         let mut moved = Config::default();
         moved.store.data_dir = "elsewhere".to_owned();
         moved.models.dir = "elsewhere".to_owned();
+        moved.microphone.capture.device = "microphone:usb-0d8c:0014".to_owned();
+        moved.agent.metrics = "127.0.0.1:9464".to_owned();
         let mut other = Config::default();
         other.moments.together_s += 1;
         let models = [("yamnet".to_owned(), "00".to_owned())];

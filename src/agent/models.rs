@@ -6,6 +6,8 @@
 use crate::agent::people::People;
 use crate::agent::places::Places;
 use crate::agent::senses::Senses;
+use crate::agent::sentences::Sentences;
+use crate::agent::sentences::SharedText;
 use crate::agent::sights::SharedVision;
 use crate::agent::sights::Sights;
 use crate::agent::sounds::SharedClassifier;
@@ -48,6 +50,7 @@ const CLIP_SIDE_PX: u32 = 224;
 pub struct Models {
     classifier: Option<SharedClassifier>,
     vision: Option<SharedVision>,
+    text: Option<SharedText>,
     hashes: Vec<(String, String)>,
     missing: Vec<String>,
 }
@@ -68,8 +71,9 @@ impl Models {
         }
         if !config.clip.model.is_empty() {
             match load_vision(&config.clip, dir, memory_bytes, now) {
-                Ok((vision, hash)) => {
+                Ok((vision, text, hash)) => {
                     models.vision = Some(Arc::new(Mutex::new(vision)));
+                    models.text = Some(Arc::new(Mutex::new(text)));
                     models.hashes.push((config.clip.model.clone(), hash));
                 }
                 Err(error) => models.missing.push(format!("pictures get no labels and no vectors: {error:#}")),
@@ -87,6 +91,19 @@ impl Models {
         self
     }
 
+    /// The same with a text tower that stands elsewhere.
+    #[must_use]
+    pub fn with_text(mut self, text: TextTower) -> Self {
+        self.text = Some(Arc::new(Mutex::new(text)));
+        self
+    }
+
+    /// What gives sentences their vectors, when CLIP is there.
+    #[must_use]
+    pub fn sentences(&self) -> Option<Sentences> {
+        self.text.clone().map(Sentences::new)
+    }
+
     /// (model id, digest of its files) of each model that is there.
     #[must_use]
     pub fn hashes(&self) -> Vec<(String, String)> {
@@ -99,7 +116,7 @@ impl Models {
         &self.missing
     }
 
-    /// Senses for one session.
+    /// Senses for one session. The same recording counts unknown devices the same way each time.
     ///
     /// # Errors
     /// When a person's key file cannot be read or holds no key.
@@ -111,15 +128,38 @@ impl Models {
         earliest: Timestamp,
     ) -> anyhow::Result<Senses> {
         let channel_map = header.stream(SensorKind::Microphone).and_then(|stream| stream.channel_map.clone());
+        self.make_senses(config, channel_map, device, Salt::of_session(header.session_id.as_str()), earliest)
+    }
+
+    /// Senses for a live run. Nobody can guess its salt.
+    ///
+    /// # Errors
+    /// When a person's key file cannot be read or holds no key.
+    pub fn live_senses(
+        &self,
+        config: &Config,
+        device: &DeviceId,
+        salt: Salt,
+        earliest: Timestamp,
+    ) -> anyhow::Result<Senses> {
+        self.make_senses(config, None, device, salt, earliest)
+    }
+
+    fn make_senses(
+        &self,
+        config: &Config,
+        channel_map: Option<Vec<u16>>,
+        device: &DeviceId,
+        salt: Salt,
+        earliest: Timestamp,
+    ) -> anyhow::Result<Senses> {
+        let known = crate::agent::people::known_people(&config.people)?;
+        let (fixes, places) = (config.gps.fix.clone(), config.place_config());
         Ok(Senses {
             sounds: Sounds::new(config, channel_map, self.classifier.clone()),
-            sights: Sights::new(config.camera, config.visual, self.vision.clone()),
-            places: Places::new(config.gps.clone(), config.place_config(), &config.spatial, device.as_str(), earliest),
-            people: People::new(
-                config.presence_config(),
-                crate::agent::people::known_people(&config.people)?,
-                Salt::of_session(header.session_id.as_str()),
-            ),
+            sights: Sights::new(config.camera.sight, config.visual, self.vision.clone()),
+            places: Places::new(fixes, places, &config.spatial, device.as_str(), earliest),
+            people: People::new(config.presence_config(), known, salt),
         })
     }
 }
@@ -130,12 +170,19 @@ fn load_classifier(dir: &Path) -> anyhow::Result<(SoundClassifier, String)> {
     Ok((SoundClassifier::open(graph)?, files.digest()))
 }
 
-fn load_vision(config: &clip::Config, dir: &Path, memory_bytes: u64, now: Stamp) -> anyhow::Result<(Vision, String)> {
+fn load_vision(
+    config: &clip::Config,
+    dir: &Path,
+    memory_bytes: u64,
+    now: Stamp,
+) -> anyhow::Result<(Vision, TextTower, String)> {
     let id = ModelId::new(config.model.clone());
     clip::admit(&id, memory_bytes, config.force)?;
     let files = locate::locate(dir, &config.model)?;
-    let vision = open_vision(config, id, CLIP_SIDE_PX, &files, now)?;
-    Ok((vision, files.digest()))
+    let vision = open_vision(config, id.clone(), CLIP_SIDE_PX, &files, now)?;
+    // Takes no memory until it is asked for a sentence.
+    let text = TextTower::new(id, config.text_idle_s, loader(files.path(Role::Text).map(Path::to_owned)));
+    Ok((vision, text, files.digest()))
 }
 
 fn open_vision(

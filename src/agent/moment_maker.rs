@@ -26,6 +26,9 @@ use std::collections::VecDeque;
 /// Which sensor a moment of several sensors is filed under.
 const SOURCE: &str = "moment:coincidence";
 
+/// Which sensor a moment that the user asked for is filed under.
+const ASKED: &str = "moment:asked";
+
 /// Meetings and starts remembered; the oldest are forgotten first.
 const REMEMBERED_MAX: usize = 1_024;
 
@@ -124,6 +127,15 @@ impl MomentMaker {
     pub fn finish(&mut self) {
         self.coincidences.finish();
         self.take_moment();
+    }
+
+    /// A moment that was asked for: what is noticed now, and what the user adds.
+    pub fn capture(&mut self, now: Stamp, added: Moment) {
+        let mut moment = added;
+        coincidence::fill(&mut moment, &self.surroundings.moment(now));
+        let ordinal = self.ordinals.next(now.utc);
+        let row = moment.draft(SourceId::new(ASKED), now, now, ordinal, Metadata::new());
+        self.products.push_back(Product::Moment(Box::new(row), Box::new(moment)));
     }
 
     fn take_moment(&mut self) {

@@ -127,7 +127,18 @@ impl MomentFolder {
     /// # Errors
     /// [`MomentError`] when it is there and cannot be removed.
     pub fn remove(&self, id: EpisodeId) -> Result<(), MomentError> {
-        let folder = self.episodes.join(id.to_string());
+        self.remove_named(&id.to_string())
+    }
+
+    /// The same by the id in the row's metadata. A text that is no plain name is none of ours.
+    ///
+    /// # Errors
+    /// [`MomentError`] when it is there and cannot be removed.
+    pub fn remove_named(&self, id: &str) -> Result<(), MomentError> {
+        if id.is_empty() || id.contains(['/', '.']) {
+            return Ok(());
+        }
+        let folder = self.episodes.join(id);
         match fs::remove_dir_all(&folder) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", &folder, source)),
             _ => Ok(()),

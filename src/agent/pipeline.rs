@@ -76,11 +76,63 @@ impl Pipeline {
         let (stamp, correction) = self.clock.handle_stamp(captured);
         self.products.extend(correction.map(Product::Correction));
         reading.captured_at = stamp;
-        self.now = Some(stamp);
+        self.reach(stamp);
         *self.readings.entry(reading.source.clone()).or_default() += 1;
         self.note_loss(&reading);
         self.senses.handle_reading(&reading);
         self.collect(captured);
+    }
+
+    /// Lets time pass up to `captured` (as the device's own clock stamps it) without a reading: ends what is due.
+    pub fn handle_timeout(&mut self, captured: Stamp) {
+        self.let_time_pass(captured);
+        let (stamp, correction) = self.clock.handle_stamp(captured);
+        self.products.extend(correction.map(Product::Correction));
+        self.reach(stamp);
+        self.collect(captured);
+    }
+
+    /// A loss is told late, from the last capture on: the present stays where it was.
+    fn reach(&mut self, stamp: Stamp) {
+        if self.now.is_none_or(|now| now.monotonic_ms <= stamp.monotonic_ms) {
+            self.now = Some(stamp);
+        }
+    }
+
+    /// Makes a moment of what is noticed at `captured` and of what the user adds.
+    pub fn capture(&mut self, captured: Stamp, added: Moment) {
+        self.handle_timeout(captured);
+        let stamp = self.clock.stamp(captured);
+        self.moments.capture(stamp, added);
+        self.products.extend(self.moments.poll_product());
+    }
+
+    /// The place where the device is staying.
+    #[must_use]
+    pub fn place(&self) -> Option<&str> {
+        self.senses.places.current_place()
+    }
+
+    /// Sensors that deliver and whose signal is none, with what is wrong.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<(SourceId, String)> {
+        self.senses.sounds.complaints()
+    }
+
+    /// Whether the optional models rest, for heat, charge or backlog.
+    pub fn set_resting(&mut self, is_resting: bool) {
+        self.senses.sights.set_resting(is_resting);
+    }
+
+    /// A stretch in which a sensor delivered less than configured.
+    pub fn note_coverage(&mut self, coverage: Coverage) {
+        self.coverage.handle(coverage);
+    }
+
+    /// Whether nobody has set the wall clock so far, neither the system nor a receiver.
+    #[must_use]
+    pub fn clock_is_unset(&self) -> bool {
+        self.clock.is_unset()
     }
 
     /// Wakes every stage at each moment one of them asked for, up to `until`.

@@ -7,9 +7,11 @@ use crate::agent::clock::Correction;
 use crate::agent::identity::Capture;
 use crate::agent::moments::MomentFolder;
 use crate::agent::pipeline::Product;
+use crate::agent::sentences::Sentences;
 use crate::domain::episode::Draft;
 use crate::domain::id::EpisodeId;
 use crate::domain::modality::Modality;
+use crate::domain::time::ClockQuality;
 use crate::domain::time::Stamp;
 use crate::domain::time::Timestamp;
 use crate::episodes::moment::Moment;
@@ -19,14 +21,27 @@ use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
 use crate::memory::writer::Writer;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::collections::VecDeque;
+
+/// Episodes remembered so that an update is not counted again; updates come soon or, for a lasting scene, often.
+const RECENT_MAX: usize = 1_024;
+
+/// Moments of a boot whose clock is not set that are remembered for its correction.
+const MOMENTS_MAX: usize = 50_000;
 
 /// Writes the products of one capture.
 pub struct Recorder<'a> {
     capture: Capture,
     writer: &'a Writer,
     folder: &'a MomentFolder,
+    scope: ClockScope,
     moments: BTreeMap<EpisodeId, Stamp>,
-    episodes: BTreeMap<Modality, std::collections::BTreeSet<EpisodeId>>,
+    unsettled: BTreeSet<EpisodeId>,
+    last_moment: Option<EpisodeId>,
+    sentences: Option<Sentences>,
+    recent: VecDeque<EpisodeId>,
+    counts: BTreeMap<Modality, usize>,
     coverage_count: u64,
     document_failures: u64,
 }
@@ -35,15 +50,49 @@ impl<'a> Recorder<'a> {
     /// Nothing written yet.
     #[must_use]
     pub fn new(capture: Capture, writer: &'a Writer, folder: &'a MomentFolder) -> Self {
+        let scope = ClockScope::Session(capture.session_id.clone());
         Self {
             capture,
             writer,
             folder,
+            scope,
             moments: BTreeMap::new(),
-            episodes: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
+            last_moment: None,
+            sentences: None,
+            recent: VecDeque::new(),
+            counts: BTreeMap::new(),
             coverage_count: 0,
             document_failures: 0,
         }
+    }
+
+    /// Corrections of the clock reach every row of this boot, earlier runs included: for a live run, whose monotonic time
+    /// counts from the boot.
+    #[must_use]
+    pub fn of_boot(mut self) -> Self {
+        self.scope = ClockScope::Boot(self.capture.boot_id.clone());
+        self
+    }
+
+    /// New episodes get text vectors (see [`Self::embed_next`]).
+    #[must_use]
+    pub fn with_sentences(mut self, sentences: Option<Sentences>) -> Self {
+        self.sentences = sentences;
+        self
+    }
+
+    /// Gives one waiting sentence its vector. Returns false when none waits.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the vector's row.
+    pub fn embed_next(&mut self, now: Stamp) -> Result<bool, StoreError> {
+        self.sentences.as_mut().map_or(Ok(false), |sentences| sentences.embed_next(self.writer, now))
+    }
+
+    /// Moments of earlier runs of this boot, whose documents a correction of the clock reaches too.
+    pub fn adopt(&mut self, moments: impl IntoIterator<Item = (EpisodeId, Stamp)>) {
+        self.moments.extend(moments);
     }
 
     /// Writes one product. `corrected` tells the right time of something stamped earlier.
@@ -76,12 +125,17 @@ impl<'a> Recorder<'a> {
         let start = draft.start;
         let record = self.capture.record(draft);
         let id = record.episode.id;
-        self.episodes.entry(record.episode.modality).or_default().insert(id);
+        self.count(record.episode.modality, id);
+        if let Some(sentences) = &mut self.sentences {
+            sentences.note(id, record.episode.content.clone());
+        }
         if let Some(moment) = moment {
             let document = moment.document(id, &self.capture.session_id, corrected(start).utc);
             match self.folder.write(&record, &document) {
                 Ok(()) => {
                     self.moments.insert(id, start);
+                    self.unsettled.insert(id);
+                    self.last_moment = Some(id);
                 }
                 Err(error) => self.document_failed(&error),
             }
@@ -99,7 +153,7 @@ impl<'a> Recorder<'a> {
         }
         self.writer.correct_clock(ClockCorrection {
             device_id: self.capture.device_id.clone(),
-            scope: ClockScope::Session(self.capture.session_id.clone()),
+            scope: self.scope.clone(),
             before_monotonic_ms: correction.before_monotonic_ms,
             delta_ms: correction.delta_ms,
             quality: correction.quality,
@@ -113,12 +167,52 @@ impl<'a> Recorder<'a> {
         self.document_failures += 1;
     }
 
+    /// An episode that is updated counts once.
+    fn count(&mut self, modality: Modality, id: EpisodeId) {
+        if self.recent.contains(&id) {
+            return;
+        }
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(id);
+        *self.counts.entry(modality).or_default() += 1;
+    }
+
     /// Everything written so far has committed: removes the markers.
     pub fn settle(&mut self) {
-        for id in self.moments.keys() {
-            if let Err(error) = self.folder.settle(*id) {
+        for id in std::mem::take(&mut self.unsettled) {
+            if let Err(error) = self.folder.settle(id) {
                 tracing::warn!(%error, "a marker stays behind; the next start looks at it again");
             }
+        }
+    }
+
+    /// Removes the document of a moment whose row had to make room.
+    pub fn remove_document(&mut self, id: &str) {
+        self.moments.retain(|known, _| known.to_string() != id);
+        if let Err(error) = self.folder.remove_named(id) {
+            tracing::warn!(%error, "the document of an evicted moment stays behind");
+        }
+    }
+
+    /// Whether a moment's marker waits for its row to be committed.
+    #[must_use]
+    pub fn has_unsettled(&self) -> bool {
+        !self.unsettled.is_empty()
+    }
+
+    /// The moment written last.
+    #[must_use]
+    pub fn last_moment(&self) -> Option<EpisodeId> {
+        self.last_moment
+    }
+
+    /// Lets go of moments whose time no later correction can change, so that a run of months stays small.
+    pub fn forget_certain(&mut self) {
+        self.moments.retain(|_, start| start.quality < ClockQuality::Network);
+        while self.moments.len() > MOMENTS_MAX {
+            self.moments.pop_first();
         }
     }
 
@@ -130,7 +224,7 @@ impl<'a> Recorder<'a> {
     /// Episodes written, by modality; an updated one counts once.
     #[must_use]
     pub fn episode_counts(&self) -> BTreeMap<Modality, usize> {
-        self.episodes.iter().map(|(modality, ids)| (*modality, ids.len())).collect()
+        self.counts.clone()
     }
 
     /// Coverage rows written.

@@ -114,7 +114,8 @@ pub fn replay(
             header.session_id
         ),
     }
-    let mut recorder = Recorder::new(capture, target.writer, target.folder);
+    let sentences = target.models.sentences();
+    let mut recorder = Recorder::new(capture, target.writer, target.folder).with_sentences(sentences);
     play(session, target, &mut recorder, &mut report, progress)
         .with_context(|| format!("replay {}", path.display()))?;
     let counts = counts_of(&report);
@@ -185,6 +186,7 @@ fn play(
     let end_ms = session.length_ms().unwrap_or(0).max(last.map_or(0, |last| last.monotonic_ms)).max(last_step_ms);
     pipeline.finish(session.clock().stamp(end_ms));
     drain(&mut pipeline, recorder)?;
+    while recorder.embed_next(session.clock().stamp(end_ms))? {}
     report.length_ms = end_ms;
     report.readings = pipeline.readings().iter().map(|(source, count)| (source.to_string(), *count)).collect();
     report.episodes = recorder.episode_counts();

@@ -31,6 +31,7 @@ pub struct Sights {
     cameras: BTreeMap<SourceId, Camera>,
     builder: VisualBuilder,
     latest: Option<SceneObservation>,
+    is_resting: bool,
 }
 
 impl Sights {
@@ -39,7 +40,7 @@ impl Sights {
     pub fn new(config: camera::Config, visual_config: visual::Config, vision: Option<SharedVision>) -> Self {
         let model = vision.as_ref().map(model_of);
         let builder = VisualBuilder::new(visual_config, model);
-        Self { config, vision, cameras: BTreeMap::new(), builder, latest: None }
+        Self { config, vision, cameras: BTreeMap::new(), builder, latest: None, is_resting: false }
     }
 
     /// The model of the image vectors.
@@ -54,7 +55,11 @@ impl Sights {
         let at = reading.captured_at;
         let Payload::Picture(picture) = &reading.payload else { return };
         let camera = self.cameras.entry(source.clone()).or_insert_with(|| Camera::new(source.clone(), self.config));
-        let mut vision = self.vision.as_ref().map(|vision| vision.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut vision = self
+            .vision
+            .as_ref()
+            .filter(|_| !self.is_resting)
+            .map(|vision| vision.lock().unwrap_or_else(PoisonError::into_inner));
         match camera.handle_picture(picture, at, vision.as_deref_mut()) {
             Ok(observation) => {
                 self.latest = Some(observation.clone());
@@ -65,6 +70,11 @@ impl Sights {
         if let Some(error) = camera.poll_clip_error() {
             tracing::warn!(%source, %error, "a picture went without labels");
         }
+    }
+
+    /// Whether CLIP rests: scenes begin and end as ever, without labels and vectors.
+    pub fn set_resting(&mut self, is_resting: bool) {
+        self.is_resting = is_resting;
     }
 
     /// Lets time pass.

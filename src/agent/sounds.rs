@@ -11,7 +11,6 @@ use crate::domain::coverage::CoverageState;
 use crate::domain::episode::Draft;
 use crate::domain::id::ModelId;
 use crate::domain::id::SourceId;
-use crate::domain::observation::sound::SoundScores;
 use crate::domain::reading::Payload;
 use crate::domain::reading::Reading;
 use crate::domain::reading::SoundChunk;
@@ -20,7 +19,6 @@ use crate::episodes::audio;
 use crate::episodes::audio::AudioBuilder;
 use crate::episodes::audio::Classes;
 use crate::perception::hearing;
-use crate::perception::hearing::ClassifierFailure;
 use crate::perception::hearing::HearingError;
 use crate::perception::hearing::SoundPerception;
 use crate::perception::hearing::WindowClassifier;
@@ -36,14 +34,6 @@ use std::sync::PoisonError;
 /// YAMNet, shared by the microphones and sessions of one command.
 pub type SharedClassifier = Arc<Mutex<SoundClassifier>>;
 
-struct Classifier(SharedClassifier);
-
-impl WindowClassifier for Classifier {
-    fn classify(&mut self, windows: &[&[f32]]) -> Result<Vec<SoundScores>, ClassifierFailure> {
-        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).classify(windows)?)
-    }
-}
-
 /// The microphones of one device.
 pub struct Sounds {
     hearing: hearing::Config,
@@ -58,7 +48,7 @@ impl Sounds {
     /// No microphone has delivered yet. A recording's own channel map comes before that of the config.
     #[must_use]
     pub fn new(config: &Config, channel_map: Option<Vec<u16>>, classifier: Option<SharedClassifier>) -> Self {
-        let mut hearing = config.microphone.clone();
+        let mut hearing = config.microphone.hearing.clone();
         if let Some(channels) = channel_map {
             hearing.channel_map = ChannelMap::of(channels);
         }
@@ -95,8 +85,7 @@ impl Sounds {
     }
 
     fn microphone(&self) -> (SoundPerception, AudioBuilder) {
-        let classifier =
-            self.classifier.clone().map(|shared| Box::new(Classifier(shared)) as Box<dyn WindowClassifier>);
+        let classifier = self.classifier.clone().map(|shared| Box::new(shared) as Box<dyn WindowClassifier>);
         let classes = self.classifier.as_ref().map(|shared| Classes {
             model_id: ModelId::new(YAMNET),
             names: Arc::clone(shared.lock().unwrap_or_else(PoisonError::into_inner).class_names()),
@@ -168,6 +157,15 @@ impl Sounds {
         self.refusals
             .pop_front()
             .or_else(|| self.microphones.values_mut().find_map(|(_, builder)| builder.poll_coverage()))
+    }
+
+    /// Microphones that run and whose signal is none, with what is wrong.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<(SourceId, String)> {
+        let of = |(source, (_, builder)): (&SourceId, &(SoundPerception, AudioBuilder))| {
+            Some((source.clone(), builder.complaint()?.to_owned()))
+        };
+        self.microphones.iter().filter_map(of).collect()
     }
 
     /// Says what is heard right now.

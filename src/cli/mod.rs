@@ -11,14 +11,22 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
+pub mod agent;
+pub mod capture;
 pub mod config;
+pub mod devices;
+pub mod doctor;
 pub mod episodes;
 pub mod models;
+pub mod mute;
 pub mod output;
 pub mod progress;
+pub mod record;
 pub mod replay;
+pub mod run;
 pub mod show;
 pub mod stats;
+pub mod status;
 pub mod when;
 
 /// What a command talks to.
@@ -45,7 +53,7 @@ struct Cli {
 }
 
 const LONG_ABOUT: &str = "percept listens, looks, locates and notices who is near, understands it on the device, and \
-remembers it as episodes.\n\nTry: percept replay SESSION; percept episodes --since yesterday; percept show ID";
+remembers it as episodes.\n\nTry: percept doctor; percept run; percept replay SESSION; percept episodes --since yesterday; percept show ID";
 
 /// Options of every command.
 #[derive(Debug, Clone, clap::Args)]
@@ -63,6 +71,24 @@ pub struct Shared {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Capture, understand and remember until told to stop
+    Run(run::Args),
+    /// Show what the running agent is doing
+    Status,
+    /// List the sensors of this machine, by the names that the config takes
+    Devices,
+    /// Check sensors, models, clock, power, disk, store and config: one verdict a line
+    Doctor(doctor::Args),
+    /// Record raw readings as a session, without understanding them
+    Record(record::Args),
+    /// Make a moment of what is noticed now
+    Capture(capture::CaptureArgs),
+    /// Make a moment about a person who was met now
+    Meet(capture::MeetArgs),
+    /// Close sensors of the running agent
+    Mute(mute::MuteArgs),
+    /// Open them again
+    Unmute(mute::UnmuteArgs),
     /// Play recorded sessions into the store: sound, pictures, GPS and Bluetooth become episodes
     Replay(replay::Args),
     /// List what is remembered
@@ -112,6 +138,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
 
 fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
     match &cli.command {
+        Command::Run(args) => run::run(args, &cli.shared, io),
+        Command::Status => status::run(&cli.shared, io),
+        Command::Devices => devices::run(&cli.shared, io),
+        Command::Doctor(args) => doctor::run(args, &cli.shared, io),
+        Command::Record(args) => record::run(args, &cli.shared, io),
+        Command::Capture(args) => capture::capture(args, &cli.shared, io),
+        Command::Meet(args) => capture::meet(args, &cli.shared, io),
+        Command::Mute(args) => mute::mute(args, &cli.shared, io),
+        Command::Unmute(args) => mute::unmute(args, &cli.shared, io),
         Command::Replay(args) => replay::run(args, &cli.shared, io),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),

@@ -63,6 +63,19 @@ fn parse_age_ms(text: &str) -> Option<i64> {
     number.parse::<u32>().ok().map(|number| i64::from(number) * unit_ms)
 }
 
+/// A text that is no length of time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a length of time; write 90s, 15m, 2h, 3d or 1w")]
+pub struct LengthError(String);
+
+/// Parses a length of time into milliseconds.
+///
+/// # Errors
+/// [`LengthError`] when the text is none.
+pub fn parse_length_ms(text: &str) -> Result<i64, LengthError> {
+    parse_age_ms(text).filter(|length_ms| *length_ms > 0).ok_or_else(|| LengthError(text.to_owned()))
+}
+
 /// `2026-05-01 09:30:00` in that zone.
 #[must_use]
 pub fn local_time(instant: Timestamp, zone: &TimeZone) -> String {

@@ -56,6 +56,8 @@ pub enum CoverageReason {
     Overrun,
     /// Exact zeros, one repeated value, a black picture: no signal behind it.
     NoSignal,
+    /// The device is there and cannot be used as it is set up: a permission, a format nobody offers, switched off.
+    Unusable,
     /// A file or buffer could not be read or decoded.
     Unreadable,
     /// Values that cannot be true (NaN, infinite, out of range).
@@ -72,6 +74,8 @@ pub enum CoverageReason {
     DiskFull,
     /// A model that the config asks for is not there.
     ModelMissing,
+    /// percept itself was not running.
+    NotRunning,
 }
 
 impl CoverageReason {
@@ -85,6 +89,7 @@ impl CoverageReason {
             Self::NoFix => "no_fix",
             Self::Overrun => "overrun",
             Self::NoSignal => "no_signal",
+            Self::Unusable => "unusable",
             Self::Unreadable => "unreadable",
             Self::Invalid => "invalid",
             Self::Recorded => "recorded",
@@ -93,6 +98,7 @@ impl CoverageReason {
             Self::ClockUnset => "clock_unset",
             Self::DiskFull => "disk_full",
             Self::ModelMissing => "model_missing",
+            Self::NotRunning => "not_running",
         }
     }
 }

@@ -148,6 +148,86 @@ pub trait Clock: Send {
     fn utc(&self) -> Timestamp;
     /// Milliseconds that only ever grow, from an arbitrary start.
     fn monotonic_ms(&self) -> i64;
+    /// How far the wall clock can be trusted.
+    fn quality(&self) -> ClockQuality {
+        ClockQuality::Unset
+    }
+    /// This moment, on both clocks.
+    fn stamp(&self) -> Stamp {
+        Stamp { monotonic_ms: self.monotonic_ms(), utc: self.utc(), quality: self.quality() }
+    }
+}
+
+/// The clock of a live run: monotonic time counts from this boot, suspended time included, so that rows of several
+/// runs of one boot can be compared.
+///
+/// A stamp's two times keep step with each other: the wall time is derived from the monotonic one until the wall clock
+/// has gone its own way by more than [`DRIFT_MAX_MS`]. So a recording of the stamps says all about them.
+#[derive(Debug, Default)]
+pub struct LiveClock {
+    quality: std::sync::atomic::AtomicU8,
+    anchor: std::sync::Mutex<Option<(i64, Timestamp)>>,
+}
+
+/// How far a stamp's wall time may be from the wall clock, in milliseconds.
+const DRIFT_MAX_MS: i64 = 100;
+
+impl LiveClock {
+    /// A clock whose wall time nobody vouches for yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says how far the wall clock can be trusted from here on.
+    pub fn set_quality(&self, quality: ClockQuality) {
+        self.quality.store(quality as u8, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// What the wall clock itself shows.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    pub fn wall(&self) -> Timestamp {
+        from_system_time(std::time::SystemTime::now())
+    }
+
+    fn anchored(&self, monotonic_ms: i64) -> Timestamp {
+        let wall = self.wall();
+        let mut anchor = self.anchor.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let derived = anchor.map(|(at_ms, utc)| utc.plus_millis(monotonic_ms - at_ms));
+        match derived.filter(|derived| derived.millis_since(wall).abs() <= DRIFT_MAX_MS) {
+            Some(derived) => derived,
+            None => {
+                *anchor = Some((monotonic_ms, wall));
+                wall
+            }
+        }
+    }
+}
+
+impl Clock for LiveClock {
+    fn utc(&self) -> Timestamp {
+        self.anchored(self.monotonic_ms())
+    }
+
+    fn monotonic_ms(&self) -> i64 {
+        let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        since_boot.tv_sec.saturating_mul(1_000).saturating_add(since_boot.tv_nsec / 1_000_000)
+    }
+
+    fn quality(&self) -> ClockQuality {
+        match self.quality.load(std::sync::atomic::Ordering::Relaxed) {
+            1 => ClockQuality::Rtc,
+            2 => ClockQuality::Network,
+            3 => ClockQuality::Gps,
+            _ => ClockQuality::Unset,
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        let monotonic_ms = self.monotonic_ms();
+        Stamp { monotonic_ms, utc: self.anchored(monotonic_ms), quality: self.quality() }
+    }
 }
 
 /// The machine's own clock.
@@ -196,6 +276,10 @@ impl Clock for ManualClock {
 
     fn monotonic_ms(&self) -> i64 {
         self.now.monotonic_ms
+    }
+
+    fn quality(&self) -> ClockQuality {
+        self.now.quality
     }
 }
 

@@ -156,6 +156,12 @@ impl AudioBuilder {
         self.drafts.pop_front()
     }
 
+    /// What is wrong with the microphone's signal at the moment, for its health.
+    #[must_use]
+    pub fn complaint(&self) -> Option<&str> {
+        self.signal.complaint()
+    }
+
     /// The next stretch without signal.
     pub fn poll_coverage(&mut self) -> Option<Coverage> {
         self.signal.poll()

@@ -8,11 +8,15 @@ use crate::domain::episode::Metadata;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::SessionId;
+use crate::domain::modality::DecayClass;
 use crate::domain::time::Timestamp;
 use crate::memory::clock::ClockCorrection;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
+use crate::memory::eviction::Eviction;
 use crate::memory::media::MediaRow;
+use crate::memory::media_check::Mending;
+use crate::memory::retention::Budget;
 use crate::memory::sessions::Registration;
 use crate::memory::sessions::Session;
 use std::sync::mpsc::SyncSender;
@@ -48,6 +52,8 @@ pub(crate) enum Question {
     Replace(Session, Reply<()>),
     Finish { device_id: DeviceId, session_id: SessionId, counts: Metadata, reply: Reply<Counters> },
     Prune(Timestamp, Reply<usize>),
+    Keep { budget: Budget, now: Option<Timestamp>, reply: Reply<Eviction> },
+    Mend(Reply<Mending>),
 }
 
 impl RowCommand {
@@ -62,6 +68,23 @@ impl RowCommand {
     }
 }
 
+impl Command {
+    /// What it is worth when only some can be kept, lowest first; `None` for what must not be given up. Coverage goes before
+    /// vectors, which can be made again, vectors before episodes, and `permanent` episodes stay longest.
+    pub(crate) fn worth(&self) -> Option<u8> {
+        match self {
+            Self::Question(_) | Self::Row(RowCommand::Clock(_)) => None,
+            Self::Row(RowCommand::Coverage(_)) => Some(0),
+            Self::Row(RowCommand::Vectors { .. }) => Some(1),
+            Self::Row(RowCommand::Episode { record, .. }) => {
+                let is_permanent = record.episode.decay_class == DecayClass::Permanent;
+                let importance = record.episode.importance.min(10);
+                Some(2 + importance + if is_permanent { 11 } else { 0 })
+            }
+        }
+    }
+}
+
 impl Question {
     /// Answers with a failure.
     pub(crate) fn fail(self, error: StoreError) {
@@ -70,6 +93,8 @@ impl Question {
             Self::Register(_, reply) => drop(reply.send(Err(error))),
             Self::Replace(_, reply) => drop(reply.send(Err(error))),
             Self::Prune(_, reply) => drop(reply.send(Err(error))),
+            Self::Keep { reply, .. } => drop(reply.send(Err(error))),
+            Self::Mend(reply) => drop(reply.send(Err(error))),
         }
     }
 }
@@ -99,6 +124,8 @@ pub struct Counters {
     pub commits_failed: u64,
     /// Rows that were given up because the writer had to stop before they could be committed.
     pub rows_lost: u64,
+    /// Rows that were accepted and then given up for more important ones, because the disk and the queue were full.
+    pub rows_shed: u64,
     /// Rows whose sender had to wait for room in the queue.
     pub sends_blocked: u64,
     /// What was wrong with the rows last refused, oldest first, at most [`REFUSALS_KEPT`].

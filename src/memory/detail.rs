@@ -9,6 +9,7 @@ use crate::domain::time::Timestamp;
 use crate::memory::embedding;
 use crate::memory::media;
 use crate::memory::media::MediaRow;
+use crate::memory::media::MediaState;
 use crate::memory::query;
 use crate::memory::query::StoredEpisode;
 use crate::memory::rows;
@@ -26,7 +27,7 @@ pub struct EpisodeDetail {
     pub edges: Vec<Edge>,
     /// Its links, strongest first.
     pub links: Vec<Link>,
-    /// Its files, in the order they were handed in.
+    /// Its files, in the order they were handed in, those that are gone included.
     pub media: Vec<MediaRow>,
 }
 
@@ -137,13 +138,14 @@ fn links(connection: &Connection, id: &str) -> rusqlite::Result<Vec<Link>> {
 fn media_of(connection: &Connection, id: &str) -> rusqlite::Result<Vec<MediaRow>> {
     connection
         .prepare_cached(
-            "SELECT m.hash, m.path, m.bytes, m.kind FROM episode_media AS e JOIN media AS m ON m.hash = e.hash
+            "SELECT m.hash, m.path, m.bytes, m.kind, m.state FROM episode_media AS e JOIN media AS m ON m.hash = e.hash
              WHERE e.episode_id = ?1 ORDER BY e.ordinal",
         )?
         .query_map([id], |row| {
             let kind = rows::named(row, 3, |name| media::KINDS.into_iter().find(|kind| kind.as_str() == name))?;
             let bytes = row.get::<_, i64>(2)?.unsigned_abs();
-            Ok(MediaRow { hash: row.get(0)?, path: row.get(1)?, bytes, kind })
+            let state = rows::named(row, 4, MediaState::parse)?;
+            Ok(MediaRow { hash: row.get(0)?, path: row.get(1)?, bytes, kind, state })
         })?
         .collect()
 }

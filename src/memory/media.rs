@@ -12,6 +12,7 @@ use crate::memory::revision;
 use crate::memory::revision::Context;
 use crate::memory::store;
 use rusqlite::Connection;
+use rusqlite::OptionalExtension;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
@@ -27,6 +28,35 @@ const INCOMING_DIR: &str = "media/incoming";
 /// Every kind, for reading names back.
 pub(crate) const KINDS: [MediaKind; 3] = [MediaKind::Jpeg, MediaKind::Png, MediaKind::Wav];
 
+/// Where a file of a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaState {
+    /// In its place.
+    Kept,
+    /// The disk budget took it.
+    Evicted,
+    /// It was found to be missing.
+    Missing,
+}
+
+impl MediaState {
+    /// The name stored in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Evicted => "evicted",
+            Self::Missing => "missing",
+        }
+    }
+
+    /// The state of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Kept, Self::Evicted, Self::Missing].into_iter().find(|state| state.as_str() == name)
+    }
+}
+
 /// A kept file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaRow {
@@ -38,6 +68,14 @@ pub struct MediaRow {
     pub bytes: u64,
     /// What it is.
     pub kind: MediaKind,
+    /// Whether it is there.
+    pub state: MediaState,
+}
+
+/// Where the file of that hash and kind stands, relative to the data directory. The hash has 64 digits.
+pub(crate) fn place_of(hash: &str, kind: MediaKind) -> String {
+    let (folder, rest) = hash.split_at_checked(2).unwrap_or((hash, ""));
+    format!("{MEDIA_DIR}/{folder}/{rest}.{}", kind.as_str())
 }
 
 /// Writes the file (if it is not there yet) and says how it is called.
@@ -46,14 +84,18 @@ pub struct MediaRow {
 /// [`StoreError::Full`] and [`StoreError::Io`]; nothing stands under the final name then.
 pub(crate) fn write(dir: &Path, media: &Media) -> Result<MediaRow, StoreError> {
     let hash = blake3::hash(&media.bytes).to_hex().to_string();
-    let (folder, rest) = hash.split_at(2);
-    let relative = format!("{MEDIA_DIR}/{folder}/{rest}.{}", media.kind.as_str());
-    let row = MediaRow { path: relative, bytes: media.bytes.len() as u64, kind: media.kind, hash: hash.clone() };
+    let row = MediaRow {
+        path: place_of(&hash, media.kind),
+        bytes: media.bytes.len() as u64,
+        kind: media.kind,
+        hash: hash.clone(),
+        state: MediaState::Kept,
+    };
     let path = dir.join(&row.path);
     if std::fs::metadata(&path).is_ok_and(|found| found.len() == row.bytes) {
         return Ok(row);
     }
-    let (incoming, parent) = (dir.join(INCOMING_DIR), dir.join(MEDIA_DIR).join(folder));
+    let (incoming, parent) = (dir.join(INCOMING_DIR), dir.join(MEDIA_DIR).join(&hash[..2]));
     create_dir(&incoming)?;
     let is_new_folder = !parent.exists();
     create_dir(&parent)?;
@@ -71,7 +113,8 @@ pub(crate) fn write(dir: &Path, media: &Media) -> Result<MediaRow, StoreError> {
     Ok(row)
 }
 
-fn create_dir(path: &Path) -> Result<(), StoreError> {
+/// Makes a folder only the user and the group may look into.
+pub(crate) fn create_dir(path: &Path) -> Result<(), StoreError> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o750)
@@ -107,11 +150,15 @@ pub(crate) fn put(
     media: &[MediaRow],
 ) -> rusqlite::Result<()> {
     for (ordinal, file) in (0_i64..).zip(media) {
-        let known: bool = connection
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM media WHERE hash = ?1)")?
-            .query_row([&file.hash], |row| row.get(0))?;
-        if !known {
-            insert(connection, context, file)?;
+        let known: Option<String> = connection
+            .prepare_cached("SELECT state FROM media WHERE hash = ?1")?
+            .query_row([&file.hash], |row| row.get(0))
+            .optional()?;
+        match known.as_deref() {
+            None => insert(connection, context, file)?,
+            Some("kept") => {}
+            // The file is back.
+            Some(_) => set_state(connection, &file.hash, MediaState::Kept)?,
         }
         connection
             .prepare_cached("INSERT INTO episode_media (episode_id, hash, ordinal) VALUES (?1, ?2, ?3)")?
@@ -138,6 +185,20 @@ fn insert(connection: &Connection, context: &Context<'_>, file: &MediaRow) -> ru
     Ok(())
 }
 
+/// Says where the file of a row is. A change that central has to know of: that it need not wait for a file it lacks, or
+/// that it may get one after all. What central has already (acknowledged) is the device's own business.
+pub(crate) fn set_state(connection: &Connection, hash: &str, state: MediaState) -> rusqlite::Result<()> {
+    let is_pending: bool = connection
+        .prepare_cached("UPDATE media SET state = ?2 WHERE hash = ?1 RETURNING acked_revision < revision")?
+        .query_row((hash, state.as_str()), |row| row.get(0))?;
+    if is_pending {
+        connection
+            .prepare_cached("UPDATE media SET revision = ?2 WHERE hash = ?1")?
+            .execute((hash, revision::next(connection)?))?;
+    }
+    Ok(())
+}
+
 /// Takes the files from the episode. Returns the paths of those no episode has any more; their rows are gone, and
 /// the files are to be removed after the commit.
 pub(crate) fn remove(connection: &Connection, episode_id: &str) -> rusqlite::Result<Vec<String>> {
@@ -157,7 +218,7 @@ pub(crate) fn remove(connection: &Connection, episode_id: &str) -> rusqlite::Res
 pub(crate) fn unlink(connection: &Connection, dir: &Path, paths: &[String]) -> rusqlite::Result<()> {
     for path in paths {
         let used: bool = connection
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM media WHERE path = ?1)")?
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM media WHERE path = ?1 AND state = 'kept')")?
             .query_row([path], |row| row.get(0))?;
         if !used {
             // A file that cannot be removed is an orphan, which is harmless and found by the next check.

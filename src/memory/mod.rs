@@ -3,7 +3,9 @@
 //! In: [`crate::domain::episode::EpisodeRecord`]s, coverage, clock corrections, sessions, through [`writer::Writer`].
 //! Out: the same, found again through [`reader::Reader`], and files under `media/`.
 //!
-//! Flow: [`writer`] → [`queue`] → [`worker`] → [`append`] (rows, vectors, [`graph`], [`media`], [`links`]) → commit.
+//! Flow: [`writer`] → [`queue`] → [`worker`] → [`commit`] → [`append`] (rows, vectors, [`graph`], [`media`], [`links`]) → commit.
+//! Living long: [`removal`] (expiry), [`retention`] and [`eviction`] (the disk budget), [`salvage`] (a damaged file),
+//! [`media_check`] (rows and files that disagree).
 //! `docs/schema.md` explains every column.
 //!
 //! This module alone names the database. It never reads the clock, decides what is worth remembering, or talks to a network.
@@ -11,22 +13,30 @@
 mod append;
 pub mod clock;
 pub mod command;
+mod commit;
 pub mod coverage;
 pub mod detail;
 pub mod dump;
 pub mod embedding;
 pub mod error;
+pub mod eviction;
+pub mod glance;
 mod graph;
+mod health;
 pub mod links;
 pub mod lock;
 pub mod media;
+pub mod media_check;
+pub mod moments;
 pub mod query;
 mod queue;
 pub mod reader;
 pub mod record;
 pub mod removal;
+pub mod retention;
 mod revision;
 mod rows;
+pub mod salvage;
 pub mod schema;
 pub mod sessions;
 pub mod stats;
@@ -34,3 +44,7 @@ pub mod store;
 mod tombstones;
 mod worker;
 pub mod writer;
+
+#[cfg(test)]
+#[path = "tests/fixture.rs"]
+pub(crate) mod fixture;

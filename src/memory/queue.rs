@@ -1,10 +1,12 @@
 //! The bounded queue between the stages and the writer's thread.
 //!
 //! In: commands from any thread. Out: the same, in order, to one thread.
-//! When it is full the sender waits, because what arrives here must not be lost; only when the writer itself is stuck
-//! (a full disk) is the command refused instead, so that a sender never hangs.
-//! Never: drops a command it has accepted while it is open.
+//! When it is full the sender waits, because what arrives here must not be lost. Only when the writer itself is stuck
+//! (a full disk) does what is worth least go instead, so that no sender hangs: a waiting command, if one is worth less
+//! than the new one, else the new one, which is refused. Of waiting commands worth the same the newest goes.
+//! Never: drops a command it has accepted for any other reason, or one that has no worth.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Condvar;
 use std::sync::Mutex;
@@ -35,6 +37,7 @@ pub(crate) enum Popped<T> {
 /// The queue.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
+    worth: fn(&T) -> Option<u8>,
     state: Mutex<State<T>>,
     changed: Condvar,
     room: Condvar,
@@ -47,13 +50,29 @@ struct State<T> {
     closed: Option<String>,
     stuck: Option<String>,
     blocked_total: u64,
+    shed_total: u64,
+}
+
+impl<T> State<T> {
+    /// Makes room for a command of that worth by giving up one that is worth less, if there is one.
+    fn shed_for(&mut self, worth_of_new: Option<u8>, worth: fn(&T) -> Option<u8>) -> bool {
+        let least = (0..).zip(&self.items).filter_map(|(place, item)| Some((worth(item)?, Reverse(place)))).min();
+        let Some((least, Reverse(place))) = least else { return false };
+        if worth_of_new.is_some_and(|new| new <= least) {
+            return false;
+        }
+        self.items.remove(place);
+        self.shed_total += 1;
+        true
+    }
 }
 
 impl<T> Queue<T> {
-    /// An empty queue that holds up to `length_max` commands.
-    pub(crate) fn new(length_max: usize) -> Self {
-        let state = State { items: VecDeque::new(), closed: None, stuck: None, blocked_total: 0 };
-        Self { state: Mutex::new(state), changed: Condvar::new(), room: Condvar::new(), length_max }
+    /// An empty queue that holds up to `length_max` commands. `worth` says which goes first when the writer is stuck; `None`
+    /// for what must not be given up.
+    pub(crate) fn new(length_max: usize, worth: fn(&T) -> Option<u8>) -> Self {
+        let state = State { items: VecDeque::new(), closed: None, stuck: None, blocked_total: 0, shed_total: 0 };
+        Self { worth, state: Mutex::new(state), changed: Condvar::new(), room: Condvar::new(), length_max }
     }
 
     /// Adds a command, waiting for room.
@@ -67,8 +86,11 @@ impl<T> Queue<T> {
             if state.items.len() < self.length_max {
                 break;
             }
-            if let Some(reason) = &state.stuck {
-                return Err(Rejected::Stuck(reason.clone()));
+            if let Some(reason) = state.stuck.clone() {
+                if state.shed_for((self.worth)(&item), self.worth) {
+                    break;
+                }
+                return Err(Rejected::Stuck(reason));
             }
             if !waited {
                 waited = true;
@@ -140,6 +162,11 @@ impl<T> Queue<T> {
         self.lock().items.drain(..).count()
     }
 
+    /// How many accepted commands were given up for others.
+    pub(crate) fn shed_total(&self) -> u64 {
+        self.lock().shed_total
+    }
+
     /// How many pushes had to wait.
     pub(crate) fn blocked_total(&self) -> u64 {
         self.lock().blocked_total
@@ -157,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_makes_its_sender_wait_and_counts_it() {
-        let queue = Arc::new(Queue::new(2));
+        let queue = Arc::new(Queue::new(2, |_| None));
         for item in 0..2 {
             queue.push(item).unwrap();
         }
@@ -178,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_sender_never_hangs_on_a_stuck_or_closed_writer() {
-        let queue = Arc::new(Queue::new(1));
+        let queue = Arc::new(Queue::new(1, |_| Some(1)));
         queue.push(0).unwrap();
         let sender = std::thread::spawn({
             let queue = Arc::clone(&queue);
@@ -200,6 +227,25 @@ mod tests {
 
     #[test]
     fn an_empty_queue_times_out() {
-        assert_eq!(Queue::<u8>::new(1).pop(Some(Duration::from_millis(1)), |_| true), Popped::Timeout);
+        assert_eq!(Queue::<u8>::new(1, |_| None).pop(Some(Duration::from_millis(1)), |_| true), Popped::Timeout);
+    }
+
+    #[test]
+    fn a_stuck_writer_costs_what_is_worth_least() {
+        let queue = Queue::new(3, |item: &u8| (*item < 100).then_some(item / 10));
+        for item in [20, 10, 11] {
+            queue.push(item).unwrap();
+        }
+        queue.set_stuck(Some("no room".to_owned()));
+
+        let answers = [12, 30, 100, 21, 5].map(|item| queue.push(item).is_ok());
+        queue.set_stuck(None);
+        queue.close("done");
+        let next = || if let Popped::Item(item) = queue.pop(None, |_| true) { Some(item) } else { None };
+        let left: Vec<_> = std::iter::from_fn(next).collect();
+
+        assert_eq!(answers, [false, true, true, false, false], "ties and less are refused; what has no worth gets in");
+        assert_eq!(left, [20, 30, 100], "in their order; 11 went before the older 10");
+        assert_eq!(queue.shed_total(), 2);
     }
 }

@@ -3,6 +3,7 @@
 //! In: a data directory. Out: a [`Reader`]: a read-only connection with the queries of its sibling files.
 //! Never: writes, locks out the writer, or waits for it.
 
+use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::SessionId;
@@ -10,6 +11,12 @@ use crate::memory::detail;
 use crate::memory::detail::EpisodeDetail;
 use crate::memory::dump;
 use crate::memory::error::StoreError;
+use crate::memory::glance;
+use crate::memory::glance::Glance;
+use crate::memory::media_check;
+use crate::memory::media_check::MediaReport;
+use crate::memory::moments;
+use crate::memory::moments::MomentRow;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
@@ -113,6 +120,32 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn stats(&self) -> Result<Stats, StoreError> {
         self.read(stats::stats)
+    }
+
+    /// The last episode, what is pending and what is used, quickly.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn glance(&self) -> Result<Glance, StoreError> {
+        self.read(glance::glance)
+    }
+
+    /// The moments captured in a boot, whatever session they belong to, in the order of capture.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn moments_of_boot(&self, boot_id: &BootId) -> Result<Vec<MomentRow>, StoreError> {
+        self.read(|connection| moments::of_boot(connection, boot_id))
+    }
+
+    /// Which rows lack their file and which files lack their row. Beside a running writer a file just written may be named
+    /// although its row is on its way; [`crate::memory::writer::Writer::mend_media`] makes no such mistake.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read, [`StoreError::Io`] of the folder.
+    pub fn check_media(&self) -> Result<MediaReport, StoreError> {
+        let dir = self.path.parent().unwrap_or(Path::new("."));
+        media_check::check(dir, &self.path, &self.connection)
     }
 
     /// Everything remembered, as ordered text, for comparing two stores. See [`crate::memory::dump`].

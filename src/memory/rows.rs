@@ -27,7 +27,9 @@ pub(crate) const COLUMNS: &str = "e.id, e.external_id, e.device_id, e.session_id
 /// How many columns [`COLUMNS`] names.
 pub(crate) const COLUMN_COUNT: usize = 16;
 
-const QUALITIES: [ClockQuality; 4] = [ClockQuality::Unset, ClockQuality::Rtc, ClockQuality::Network, ClockQuality::Gps];
+/// Every clock quality, for reading names back.
+pub(crate) const QUALITIES: [ClockQuality; 4] =
+    [ClockQuality::Unset, ClockQuality::Rtc, ClockQuality::Network, ClockQuality::Gps];
 
 /// Adds the row.
 pub(crate) fn insert(
@@ -121,7 +123,7 @@ pub(crate) fn load(connection: &Connection, id: &str) -> rusqlite::Result<Option
 /// mistake in one field must not hide the row.
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Episode> {
     Ok(Episode {
-        id: EpisodeId::parse(&row.get::<_, String>(0)?).map_err(|error| unreadable(0, Box::new(error)))?,
+        id: id(row, 0)?,
         external_id: row.get::<_, Option<String>>(1)?.map(ExternalId::new),
         device_id: DeviceId::new(row.get::<_, String>(2)?),
         session_id: SessionId::new(row.get::<_, String>(3)?),
@@ -138,6 +140,11 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Episode> {
         decay_class: named(row, 14, DecayClass::parse)?,
         metadata: serde_json::from_str(&row.get::<_, String>(15)?).unwrap_or_default(),
     })
+}
+
+/// The episode id in a column.
+pub(crate) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<EpisodeId> {
+    EpisodeId::parse(&row.get::<_, String>(column)?).map_err(|error| unreadable(column, Box::new(error)))
 }
 
 /// The clock quality in a column.

@@ -6,6 +6,7 @@
 //! | version | what changed |
 //! |---|---|
 //! | 1 | all tables of DESIGN section 3 |
+//! | 2 | `media.state`, indexes for the disk budget |
 //!
 //! Old migrations are never edited.
 
@@ -19,13 +20,14 @@ use std::path::Path;
 pub const APPLICATION_ID: u32 = 0x5043_5054;
 
 /// The version of the newest migration.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Migration `n` stands at `n - 1`.
-const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [include_str!("migrations/0001.sql")];
+const MIGRATIONS: [&str; SCHEMA_VERSION as usize] =
+    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 
 const HEADER_BYTES: usize = 100;
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+pub(crate) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// What stands at a path, judged by its first bytes alone: SQLite might already write to what it opens.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,7 +70,19 @@ pub(crate) fn inspect(path: &Path) -> Result<Found, StoreError> {
     Err(StoreError::Damaged { path: path.to_path_buf(), detail: "its end is cut off".to_owned() })
 }
 
-fn page_size(header: &[u8]) -> u64 {
+/// The number of the last page of the file at that path, whole or not.
+pub(crate) fn last_page(path: &Path) -> Result<u64, StoreError> {
+    let read = || -> std::io::Result<u64> {
+        let mut file = File::open(path)?;
+        let mut header = Vec::with_capacity(HEADER_BYTES);
+        file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+        Ok(file.metadata()?.len().div_ceil(page_size(&header)))
+    };
+    read().map_err(|error| StoreError::from_io("read", path, error))
+}
+
+/// The page size a header names, in bytes.
+pub(crate) fn page_size(header: &[u8]) -> u64 {
     match header.get(16..18) {
         // 65,536 does not fit its two bytes and is written as 1.
         Some([0, 1]) => 65_536,
@@ -141,6 +155,25 @@ pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_of_version_1_is_brought_up_with_its_rows() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        stamp(&connection).unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO media (hash, path, bytes, kind, store_id, stored_at, revision)
+                 VALUES ('h', 'media/h', 1, 'jpg', 's', 0, 1)",
+            )
+            .unwrap();
+
+        migrate(&mut connection).unwrap();
+
+        let state: String = connection.query_row("SELECT state FROM media", [], |row| row.get(0)).unwrap();
+        assert_eq!((state.as_str(), version(&connection).unwrap()), ("kept", SCHEMA_VERSION));
+    }
 
     fn fresh() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();

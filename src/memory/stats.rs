@@ -57,11 +57,8 @@ pub struct CoverageStats {
 
 /// Counts everything.
 pub(crate) fn stats(connection: &Connection) -> rusqlite::Result<Stats> {
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
+    let number = |sql: &str| number(connection, sql);
     let instant = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-    let pages = number(
-        "SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count)",
-    )?;
     Ok(Stats {
         episodes: number("SELECT count(*) FROM episodes")?,
         by_modality: groups(connection, "SELECT modality, count(*) FROM episodes GROUP BY 1 ORDER BY 1")?,
@@ -71,18 +68,44 @@ pub(crate) fn stats(connection: &Connection) -> rusqlite::Result<Stats> {
         nodes: number("SELECT count(*) FROM kg_nodes")?,
         edges: number("SELECT count(*) FROM kg_edges")?,
         links: groups(connection, "SELECT reason, count(*) FROM links GROUP BY 1 ORDER BY 1")?,
-        media_files: number("SELECT count(*) FROM media")?,
-        media_bytes: number("SELECT coalesce(sum(bytes), 0) FROM media")?,
-        database_bytes: pages * number("SELECT page_size FROM pragma_page_size")?,
+        media_files: number("SELECT count(*) FROM media WHERE state = 'kept'")?,
+        media_bytes: media_bytes(connection)?,
+        database_bytes: database_bytes(connection)?.1,
         first: instant("SELECT min(timestamp) FROM episodes")?.map(Timestamp::from_millis),
         last: instant("SELECT max(timestamp) FROM episodes")?.map(Timestamp::from_millis),
         sessions: groups(connection, "SELECT state, count(*) FROM sessions GROUP BY 1 ORDER BY 1")?,
         tombstones: number("SELECT count(*) FROM tombstones")?,
-        pending: number(PENDING)?,
+        pending: pending(connection)?,
     })
 }
 
-const PENDING: &str = "SELECT (SELECT count(*) FROM episodes WHERE acked_revision < revision)
+/// Bytes of kept files.
+pub(crate) fn media_bytes(connection: &Connection) -> rusqlite::Result<u64> {
+    number(connection, MEDIA_BYTES)
+}
+
+/// Synced rows that central has not acknowledged: one look along each index of pending rows.
+pub(crate) fn pending(connection: &Connection) -> rusqlite::Result<u64> {
+    number(connection, PENDING)
+}
+
+/// Bytes of the database's file: in all, and without the pages that are free.
+pub(crate) fn database_bytes(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+    let page_bytes = number(connection, "SELECT page_size FROM pragma_page_size")?;
+    let pages = number(connection, "SELECT page_count FROM pragma_page_count")?;
+    let free = number(connection, "SELECT freelist_count FROM pragma_freelist_count")?;
+    Ok((pages * page_bytes, pages.saturating_sub(free) * page_bytes))
+}
+
+fn number(connection: &Connection, sql: &str) -> rusqlite::Result<u64> {
+    connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
+}
+
+/// Sum over the index of kept files.
+pub(crate) const MEDIA_BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM media WHERE state = 'kept'";
+
+/// Count over the indexes of pending rows.
+pub(crate) const PENDING: &str = "SELECT (SELECT count(*) FROM episodes WHERE acked_revision < revision)
     + (SELECT count(*) FROM strength WHERE acked_revision < revision)
     + (SELECT count(*) FROM kg_edges WHERE acked_revision < revision)
     + (SELECT count(*) FROM coverage WHERE acked_revision < revision)

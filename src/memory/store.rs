@@ -5,10 +5,15 @@
 
 use crate::domain::id::DeviceId;
 use crate::domain::id::StoreId;
+use crate::domain::time::Timestamp;
 use crate::memory::error::StoreError;
+use crate::memory::health;
 use crate::memory::lock;
 use crate::memory::lock::DirLock;
 use crate::memory::media;
+use crate::memory::salvage;
+use crate::memory::salvage::Salvage;
+use crate::memory::salvage::swap;
 use crate::memory::schema;
 use crate::memory::schema::Found;
 use rusqlite::Connection;
@@ -89,15 +94,59 @@ impl Store {
     pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
         create_dir(dir)?;
         let lock = lock::acquire(dir, &options.holder)?;
+        swap::finish(dir)?;
         let path = dir.join(STORE_FILE);
-        let found = schema::inspect(&path)?;
-        if found == Found::Nothing {
-            create(dir, &path, options)?;
-        }
-        let (connection, identity) = connect(&path, &found)?;
-        media::discard_unfinished(dir)?;
-        let (dir, single_valued) = (dir.to_path_buf(), options.single_valued.clone());
-        Ok(Self { connection, dir, path, identity, single_valued, _lock: lock })
+        let (connection, identity) = ready(dir, &path, options)?;
+        Ok(Self::locked(dir, options, connection, identity, lock))
+    }
+
+    /// Opens the store in `dir` as [`Store::open`] does, and goes on with a new one when the file is damaged: the damaged
+    /// one is set aside under the date `now`, and what can be read of it is copied (see [`crate::memory::salvage`]).
+    ///
+    /// The file is looked through only when there is reason to: after an end that was not clean (in a bounded piece), and
+    /// after a writer met damage (all of it).
+    ///
+    /// # Errors
+    /// As [`Store::open`], but for [`StoreError::Damaged`]; [`StoreError::Full`] when there is no room for the copy: the
+    /// damaged file then stays where it was, and the same call can be made again.
+    pub fn open_or_salvage(
+        dir: &Path,
+        options: &OpenOptions,
+        now: Timestamp,
+    ) -> Result<(Self, Option<Salvage>), StoreError> {
+        Self::open_or_salvage_with(dir, options, now, &mut |_| {})
+    }
+
+    /// The same, telling how many rows were kept so far after each piece of a salvage, which may take minutes.
+    ///
+    /// # Errors
+    /// As [`Store::open_or_salvage`].
+    pub fn open_or_salvage_with(
+        dir: &Path,
+        options: &OpenOptions,
+        now: Timestamp,
+        on_rows: &mut dyn FnMut(u64),
+    ) -> Result<(Self, Option<Salvage>), StoreError> {
+        create_dir(dir)?;
+        let lock = lock::acquire(dir, &options.holder)?;
+        swap::finish(dir)?;
+        let path = dir.join(STORE_FILE);
+        let sound = health::probe(dir, &path).and_then(|()| ready(dir, &path, options));
+        let (opened, salvage) = match sound {
+            Err(error) if health::is_wreck(&error, &path) => {
+                let salvage = salvage::salvage(dir, options, &error, now, on_rows)?;
+                (ready(dir, &path, options)?, Some(salvage))
+            }
+            other => (other?, None),
+        };
+        health::clear(dir)?;
+        let (connection, identity) = opened;
+        Ok((Self::locked(dir, options, connection, identity, lock), salvage))
+    }
+
+    fn locked(dir: &Path, options: &OpenOptions, connection: Connection, identity: Identity, lock: DirLock) -> Self {
+        let (path, single_valued) = (dir.join(STORE_FILE), options.single_valued.clone());
+        Self { connection, dir: dir.to_path_buf(), path, identity, single_valued, _lock: lock }
     }
 
     /// Who this store is.
@@ -111,6 +160,17 @@ impl Store {
     pub fn dir(&self) -> &Path {
         &self.dir
     }
+}
+
+/// A connection to the store, which is made if there is none.
+fn ready(dir: &Path, path: &Path, options: &OpenOptions) -> Result<(Connection, Identity), StoreError> {
+    let found = schema::inspect(path)?;
+    if found == Found::Nothing {
+        create(dir, path, options)?;
+    }
+    let opened = connect(path, &found)?;
+    media::discard_unfinished(dir)?;
+    Ok(opened)
 }
 
 /// Only the user and the group may look in: what a device heard and saw is private.
@@ -132,18 +192,24 @@ fn create(dir: &Path, path: &Path, options: &OpenOptions) -> Result<(), StoreErr
         let _ = remove_unfinished(dir);
         StoreError::from_sqlite(path, error)
     })?;
-    let io = |action: &'static str| move |error: std::io::Error| StoreError::from_io(action, path, error);
-    std::fs::set_permissions(&unfinished, std::fs::Permissions::from_mode(0o640)).map_err(io("create"))?;
-    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io("sync"))?;
-    std::fs::rename(&unfinished, path).map_err(io("create"))?;
+    seal(&unfinished)?;
+    std::fs::rename(&unfinished, path).map_err(|error| StoreError::from_io("create", path, error))?;
     sync_dir(dir)
+}
+
+/// Gives a file that was made its mode and puts it on the disk.
+pub(crate) fn seal(path: &Path) -> Result<(), StoreError> {
+    let io = |action: &'static str| move |error: std::io::Error| StoreError::from_io(action, path, error);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).map_err(io("create"))?;
+    File::open(path).and_then(|file| file.sync_all()).map_err(io("sync"))
 }
 
 fn remove_unfinished(dir: &Path) -> Result<(), StoreError> {
     ["", "-journal"].iter().try_for_each(|suffix| remove_if_there(&dir.join(format!("{UNFINISHED_FILE}{suffix}"))))
 }
 
-fn fill(unfinished: &Path, options: &OpenOptions) -> rusqlite::Result<()> {
+/// Makes an empty store under that name and closes it.
+pub(crate) fn fill(unfinished: &Path, options: &OpenOptions) -> rusqlite::Result<()> {
     let random = || uuid::Uuid::new_v4().to_string();
     let device_id = options.device_id.as_ref().map_or_else(random, |id| id.as_str().to_owned());
     let store_id = options.store_id.as_ref().map_or_else(random, |id| id.as_str().to_owned());
@@ -173,7 +239,13 @@ fn connect(path: &Path, found: &Found) -> Result<(Connection, Identity), StoreEr
         return Err(StoreError::Io { action: "use", path: path.to_path_buf(), source });
     }
     schema::migrate(&mut connection).map_err(sqlite)?;
-    let identity = identity(&connection).map_err(sqlite)?;
+    let identity = identity(&connection).map_err(|error| {
+        let error = sqlite(error);
+        if let StoreError::Sql { path, source } = error {
+            return StoreError::Damaged { path, detail: format!("whose it is cannot be read: {source}") };
+        }
+        error
+    })?;
     Ok((connection, identity))
 }
 

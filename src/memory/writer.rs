@@ -8,8 +8,9 @@
 //! ```
 //!
 //! When the queue is full the sender waits and is counted. When the disk is full or another program holds the file, the
-//! group is kept and tried again every [`GROUP_MS`]; once the queue is full too, rows are refused with the cause, so that
-//! no sender hangs. A refused row is the sender's to keep or drop.
+//! group is kept and tried again every [`GROUP_MS`]. Once the queue is full too, the least important row goes, so that no
+//! sender hangs: one that waits (counted as `rows_shed`), or the new one, which is refused with the cause and is the
+//! sender's to keep or drop.
 
 use crate::domain::episode::Embedding;
 use crate::domain::episode::EpisodeRecord;
@@ -27,9 +28,12 @@ use crate::memory::command::Reply;
 use crate::memory::command::RowCommand;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
+use crate::memory::eviction::Eviction;
+use crate::memory::media_check::Mending;
 use crate::memory::queue::Queue;
 use crate::memory::queue::Rejected;
 use crate::memory::record;
+use crate::memory::retention::Budget;
 use crate::memory::sessions::Registration;
 use crate::memory::sessions::Session;
 use crate::memory::store::Store;
@@ -63,7 +67,7 @@ impl Writer {
     /// # Errors
     /// [`StoreError::Io`] when the system gives no thread.
     pub fn spawn(store: Store, clock: Box<dyn Clock>) -> Result<Self, StoreError> {
-        let shared = Arc::new(Shared::new(Queue::new(QUEUE_ROWS_MAX)));
+        let shared = Arc::new(Shared::new(Queue::new(QUEUE_ROWS_MAX, Command::worth)));
         let path = store.path.clone();
         let worker = Worker::new(store, clock, Arc::clone(&shared));
         let thread = std::thread::Builder::new()
@@ -147,6 +151,25 @@ impl Writer {
     /// Any [`StoreError`] of the commit.
     pub fn prune_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         self.ask(|reply| Question::Prune(now, reply))
+    }
+
+    /// Keeps used pages and media within the budget: over it, the least valuable goes until
+    /// [`crate::memory::retention::TARGET_PERCENT`] of it are used, a bounded piece a call; call again while
+    /// [`Eviction::is_more`]. `now` is `None` while the clock is unset: then only media go, in the order they came.
+    /// Works while rows cannot be committed for want of room.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, and any [`StoreError`] of the commit.
+    pub fn keep_within(&self, budget: Budget, now: Option<Timestamp>) -> Result<Eviction, StoreError> {
+        self.ask(|reply| Question::Keep { budget, now, reply })
+    }
+
+    /// Makes rows and files of media agree again. See [`crate::memory::media_check`].
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, and any [`StoreError`] of the commit.
+    pub fn mend_media(&self) -> Result<Mending, StoreError> {
+        self.ask(Question::Mend)
     }
 
     /// Waits until everything handed over before is committed.

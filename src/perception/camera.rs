@@ -30,7 +30,7 @@ const KEY_FRAME_QUALITY: u8 = 85;
 
 /// What is done with pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Config {
     /// Keep the first picture of each scene as a file.
     pub keep_key_frames: bool,

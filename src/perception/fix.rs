@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 
 /// When a fix is believed.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Config {
     /// A fix is stale, and the receiver blind, after this many seconds without a new one.
     pub stale_s: f64,

@@ -47,7 +47,7 @@ const GATE_BLOCK_SAMPLES: usize = 1_920;
 
 /// Settings of hearing.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Config {
     /// The channels to listen to, counted from 0; their mean is taken. Empty: the mean of all.
     pub channel_map: ChannelMap,

@@ -226,6 +226,16 @@ fn saturated(side: usize) -> u32 {
     u32::try_from(side).unwrap_or(u32::MAX)
 }
 
+/// The picture as a PNG file, which loses nothing.
+#[must_use]
+pub fn encode_png(image: &RgbImage) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let encoder = image::codecs::png::PngEncoder::new(std::io::Cursor::new(&mut bytes));
+    let colour = image::ExtendedColorType::Rgb8;
+    image::ImageEncoder::write_image(encoder, image.pixels(), image.width_px(), image.height_px(), colour).ok()?;
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(

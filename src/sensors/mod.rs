@@ -8,7 +8,16 @@ use crate::domain::id::SourceId;
 use crate::domain::reading::Reading;
 use std::time::Duration;
 
+#[cfg(feature = "hardware")]
+pub mod bluetooth;
+#[cfg(feature = "hardware")]
+pub mod camera;
+pub mod gps;
+pub mod live;
+#[cfg(feature = "hardware")]
+pub mod microphone;
 pub mod session;
+pub mod settings;
 
 /// A source of readings.
 pub trait Sensor: Send {

@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout, reason = "a test that cannot run here says so by name")]
 #![allow(clippy::type_complexity, reason = "tables of cases")]
 
+/// The resident agent: live sensors, its socket, reloads and restarts.
+mod agent;
 /// The house rules that no compiler knows: imports, names, sizes, clock.
 mod architecture;
 /// Bad frames, odd formats, static and flickering views become the right episodes.

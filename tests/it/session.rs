@@ -580,7 +580,8 @@ fn an_hour_of_sound_needs_no_more_memory_than_a_minute() {
         .sum();
 
     assert_eq!(frames, 3_600 * 48_000);
-    assert!(peak_kib() - before < 4_096, "{} KiB more", peak_kib() - before);
+    // The hour is 675 MiB; what is allowed is code that is touched for the first time, and buffers.
+    assert!(peak_kib() - before < 16_384, "{} KiB more", peak_kib() - before);
 }
 
 /// Files that are nearly right: what a program is most likely to trip over.

@@ -50,6 +50,14 @@ impl SignalLog {
         }
     }
 
+    /// What is wrong with the signal at the moment, once it has lasted long enough to count.
+    pub(super) fn complaint(&self) -> Option<&str> {
+        let open = self.open.as_ref()?;
+        let length_ms = open.coverage.to.millis_since(open.coverage.from);
+        let lasts = open.is_continued || length_ms >= self.no_signal_after_ms;
+        open.coverage.detail.as_deref().filter(|_| lasts)
+    }
+
     pub(super) fn open_until(&self) -> Option<Stamp> {
         self.open.as_ref().map(|open| open.coverage.to)
     }

@@ -1,0 +1,95 @@
+//! The moments of one boot: what a clock correction has to rewrite outside the store as well.
+//!
+//! In: a boot. Out: its rows of tool [`MOMENT_TOOL`], in the order of capture. Never: rows of other tools.
+
+use crate::domain::id::BootId;
+use crate::domain::id::EpisodeId;
+use crate::memory::rows;
+use rusqlite::Connection;
+
+/// What writes the rows of moments.
+pub const MOMENT_TOOL: &str = "multimodal_memory";
+
+/// A moment's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MomentRow {
+    /// The row's id.
+    pub id: EpisodeId,
+    /// The moment's own id (`metadata.multimodal_episode_id`), which names its JSON.
+    pub moment: Option<String>,
+    /// When it was captured, on the clock of its boot.
+    pub monotonic_ms: i64,
+}
+
+/// The moments captured in that boot, whatever session they belong to.
+pub(crate) fn of_boot(connection: &Connection, boot_id: &BootId) -> rusqlite::Result<Vec<MomentRow>> {
+    connection
+        .prepare_cached(
+            "SELECT id, multimodal_episode_id, monotonic_ms FROM episodes WHERE boot_id = ?1 AND tool_name = ?2
+             ORDER BY monotonic_ms, id",
+        )?
+        .query_map((boot_id.as_str(), MOMENT_TOOL), |row| {
+            Ok(MomentRow { id: rows::id(row, 0)?, moment: row.get(1)?, monotonic_ms: row.get(2)? })
+        })?
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::DeviceId;
+    use crate::domain::id::SessionId;
+    use crate::domain::time::ClockQuality;
+    use crate::memory::clock::ClockCorrection;
+    use crate::memory::clock::ClockScope;
+    use crate::memory::fixture;
+    use crate::memory::query::EpisodeFilter;
+    use crate::memory::reader::Reader;
+
+    #[test]
+    fn a_correction_of_a_boot_moves_rows_of_its_earlier_sessions_and_names_their_moments() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = fixture::writer(dir.path());
+        let mut records = [1, 2, 3, 4].map(fixture::sound);
+        let runs = [("first", "b1"), ("second", "b1"), ("second", "b1"), ("other", "b2")];
+        for (record, (session, boot)) in records.iter_mut().zip(runs) {
+            record.episode.session_id = SessionId::new(session);
+            record.episode.boot_id = BootId::new(boot);
+            record.episode.clock_quality = ClockQuality::Unset;
+        }
+        for number in [0, 1, 3] {
+            MOMENT_TOOL.clone_into(&mut records[number].episode.tool_name);
+            records[number].episode.metadata.insert("multimodal_episode_id".to_owned(), format!("m{number}").into());
+        }
+        for record in &records {
+            writer.append(record.clone()).unwrap();
+        }
+        writer
+            .correct_clock(ClockCorrection {
+                device_id: DeviceId::new("d"),
+                scope: ClockScope::Boot(BootId::new("b1")),
+                before_monotonic_ms: records[2].episode.monotonic_ms,
+                delta_ms: 1_000_000,
+                quality: ClockQuality::Gps,
+            })
+            .unwrap();
+        let counters = writer.close().unwrap();
+
+        let reader = Reader::open(dir.path()).unwrap();
+        let moments = reader.moments_of_boot(&BootId::new("b1")).unwrap();
+        let rows = reader.episodes(&EpisodeFilter::default()).unwrap();
+        let moved = |number: usize| {
+            let episode = &records[number].episode;
+            let row = rows.iter().find(|row| row.episode.id == episode.id).unwrap();
+            (row.episode.timestamp.millis_since(episode.timestamp), row.episode.clock_quality)
+        };
+
+        assert_eq!(counters.rows_moved, 2);
+        assert_eq!([0, 1].map(moved), [(1_000_000, ClockQuality::Gps); 2], "both sessions of the boot");
+        assert_eq!([2, 3].map(moved), [(0, ClockQuality::Unset); 2], "captured after it; another boot");
+        let found: Vec<_> = moments.iter().map(|row| (row.id, row.moment.as_deref(), row.monotonic_ms)).collect();
+        let expected = [(0, "m0"), (1, "m1")]
+            .map(|(number, moment)| (records[number].episode.id, Some(moment), records[number].episode.monotonic_ms));
+        assert_eq!(found, expected);
+    }
+}
