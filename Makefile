@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build models demo test check audit cross bench golden clean
+.PHONY: help setup build models demo test lab check audit cross bench golden install uninstall deb clean
 
 # Where model files are looked for before the network is asked.
 ifneq ($(wildcard ../shared/models),)
@@ -35,6 +35,10 @@ test: models ## the same set-up, then every test
 	@scripts/setup.sh demo
 	@scripts/test.sh
 
+lab: models ## live sensors without hardware: PulseAudio, gpsd, a mocked BlueZ, a virtual machine with cameras
+	@scripts/setup.sh demo
+	@tests/lab/run.sh
+
 check: ## formatting, clippy and documentation with warnings fatal, architecture test
 	@scripts/setup.sh build
 	cargo fmt --check
@@ -59,6 +63,15 @@ bench: models ## measure beside the Python peers, print ratios
 golden: models ## rewrite the expected timelines under tests/golden
 	@scripts/setup.sh demo
 	PERCEPT_GOLDEN=rewrite scripts/test.sh golden
+
+install: ## install the release build as a service (PREFIX, DESTDIR)
+	@scripts/install.sh
+
+uninstall: ## remove it; PURGE=1 removes settings and memories too
+	@scripts/uninstall.sh
+
+deb: ## Debian packages for amd64 and arm64
+	@scripts/deb.sh
 
 clean: ## remove everything built, fetched and made
 	cargo clean

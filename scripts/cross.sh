@@ -18,6 +18,8 @@ triple=aarch64-unknown-linux-gnu
 sysroot=/usr/aarch64-linux-gnu
 profile=${PERCEPT_CROSS_PROFILE:-release}
 target_dir=${CARGO_TARGET_DIR:-target}
+# Absolute: pkg-config puts it in front of paths that cargo uses elsewhere.
+libraries=$(realpath -m "$target_dir")/cross-libraries
 program=$target_dir/$triple/$([ "$profile" = dev ] && echo debug || echo "$profile")/percept
 
 is_arm() { [ "$(uname -m)" = aarch64 ]; }
@@ -25,12 +27,17 @@ is_arm() { [ "$(uname -m)" = aarch64 ]; }
 build() {
     ensure_rust
     if ! is_arm; then
-        ensure_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+        ensure_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross clang libclang-dev pkg-config
         choose_toolchain
+        fetch_libraries
         # ring, blake3 and SQLite compile C: they take the compiler from these names.
         export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
         export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
         export AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
+        # cpal links ALSA's library, nokhwa reads the kernel's headers for V4L2.
+        export PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_SYSROOT_DIR=$libraries
+        export PKG_CONFIG_LIBDIR=$libraries/usr/lib/aarch64-linux-gnu/pkgconfig
+        export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="--sysroot=$sysroot -I$sysroot/include"
     fi
     say "building percept for $triple ($profile)"
     cargo build --locked --bin percept --target "$triple" --profile "$profile"
@@ -52,6 +59,24 @@ choose_toolchain() {
     unset RUSTUP_TOOLCHAIN
     RUSTC=$(cd "$target_dir/cross-toolchain" && pwd)/rustc
     export RUSTC
+}
+
+# Debian's ALSA library for arm64, unpacked beside the build and installed nowhere.
+fetch_libraries() {
+    if [ -e "$libraries/complete" ]; then return; fi
+    say "fetching ALSA's library for arm64"
+    rm -rf "$libraries"
+    mkdir -p "$libraries/deb"
+    (
+        touch "$libraries/no-packages"
+        private_apt "$libraries/apt" "arm64" "$libraries/no-packages"
+        cd "$libraries/deb"
+        # Debian 13 renamed the library.
+        runtime=$(apt-cache depends libasound2-dev | awk '/Depends: libasound2/ { print $2; exit }')
+        apt-get download -q libasound2-dev "$runtime"
+        for package in ./*.deb; do dpkg-deb -x "$package" "$libraries"; done
+    )
+    touch "$libraries/complete"
 }
 
 # Prints the emulator's name, installing it where it is missing.
@@ -77,7 +102,8 @@ compare() {
     local wrapper=$program
     if ! is_arm; then
         wrapper=var/cross/percept-arm
-        printf '#!/bin/sh\nexec %s -L %s %s "$@"\n' "$(emulator)" "$sysroot" "$program" > "$wrapper"
+        printf '#!/bin/sh\nexec %s -L %s -E LD_LIBRARY_PATH=%s %s "$@"\n' "$(emulator)" "$sysroot" \
+            "$libraries/usr/lib/aarch64-linux-gnu" "$program" > "$wrapper"
         chmod +x "$wrapper"
     fi
     data_dir=var/cross/arm

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """ONNX Runtime on the graphs of models/random_clip.py, one thread: what benches/clip.rs is compared with.
 
-    python3 benches/peers/clip.py FOLDER
+    python3 benches/peers/clip.py
 
-Each tower runs in a process of its own, so that its peak memory is its own, from a file with that tower alone. Prints the median and the peak.
-Needs onnx 1.23.2, onnxruntime 1.32.0, numpy 2.4.6.
+The graphs are those of benches/clip.rs: the fetched models, or the folder that PERCEPT_BENCH_CLIP names. Each tower runs in
+a process of its own, so that its peak memory is its own, from a file with that tower alone. The best of the runs counts.
 """
 
-import statistics
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,7 +32,7 @@ def tower_alone(file, tower, scratch):
     return alone
 
 
-def measure(file, tower):
+def measure(file, tower, model):
     import numpy as np
     import onnxruntime
 
@@ -51,15 +51,20 @@ def measure(file, tower):
         session.run([f"{tower}_embeds"], feed)
         times.append((time.perf_counter() - start) * 1000)
     peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-    print(f"{statistics.median(times):.1f} ms, fastest {min(times):.1f} ms, peak {peak:.0f} MiB")
+    print(f"bench clip_{tower}_{model}_onnxruntime {min(times):.1f} ms")
+    print(f"bench clip_{tower}_peak_memory_{model}_onnxruntime {peak:.0f} MiB")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        measure(sys.argv[1], sys.argv[2])
-    else:
-        for model, tower, name in TOWERS:
-            print(model, tower, end=": ", flush=True)
-            with tempfile.TemporaryDirectory() as scratch:
-                file = tower_alone(Path(sys.argv[1]) / model / name, tower, scratch)
-                subprocess.run([sys.executable, __file__, file, tower], check=True)
+    if len(sys.argv) == 4:
+        measure(*sys.argv[1:])
+        sys.exit()
+    folder = Path(os.environ.get("PERCEPT_BENCH_CLIP", "var/models"))
+    for model, tower, name in TOWERS:
+        source = folder / model / name
+        if not source.exists():
+            print(f"{source} is not there: not measured")
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            file = tower_alone(source, tower, scratch)
+            subprocess.run([sys.executable, __file__, file, tower, model], check=True)
