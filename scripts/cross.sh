@@ -27,12 +27,13 @@ is_arm() { [ "$(uname -m)" = aarch64 ]; }
 build() {
     ensure_rust
     if ! is_arm; then
-        ensure_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross clang libclang-dev pkg-config
+        ensure_packages gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross clang libclang-dev pkg-config
         choose_toolchain
         fetch_libraries
-        # ring, blake3 and SQLite compile C: they take the compiler from these names.
+        # ring, blake3 and SQLite compile C, usearch C++: they take the compilers from these names.
         export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
         export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+        export CXX_aarch64_unknown_linux_gnu=aarch64-linux-gnu-g++
         export AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
         # cpal links ALSA's library, nokhwa reads the kernel's headers for V4L2.
         export PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_SYSROOT_DIR=$libraries

@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 set_up_build() {
-    ensure_packages gcc libc6-dev make pkg-config curl ca-certificates git mold libasound2-dev libclang-dev clang
+    ensure_packages gcc g++ libc6-dev make pkg-config curl ca-certificates git mold libasound2-dev libclang-dev clang
     ensure_rust
 }
 

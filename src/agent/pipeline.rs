@@ -219,6 +219,12 @@ impl Pipeline {
         self.products.extend(self.coverage.finish().into_iter().map(Product::Coverage));
     }
 
+    /// Coverage rows begun so far.
+    #[must_use]
+    pub fn coverage_rows(&self) -> u64 {
+        self.coverage.rows()
+    }
+
     /// The right time of something stamped earlier.
     #[must_use]
     pub fn corrected(&self, stamp: Stamp) -> Stamp {

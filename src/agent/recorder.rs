@@ -42,7 +42,6 @@ pub struct Recorder<'a> {
     sentences: Option<Sentences>,
     recent: VecDeque<EpisodeId>,
     counts: BTreeMap<Modality, usize>,
-    coverage_count: u64,
     document_failures: u64,
 }
 
@@ -62,7 +61,6 @@ impl<'a> Recorder<'a> {
             sentences: None,
             recent: VecDeque::new(),
             counts: BTreeMap::new(),
-            coverage_count: 0,
             document_failures: 0,
         }
     }
@@ -103,15 +101,12 @@ impl<'a> Recorder<'a> {
         match product {
             Product::Episode(draft) => self.append(*draft, None, corrected),
             Product::Moment(draft, moment) => self.append(*draft, Some(*moment), corrected),
-            Product::Coverage(coverage) => {
-                self.coverage_count += 1;
-                self.writer.coverage(CoverageRecord {
-                    device_id: self.capture.device_id.clone(),
-                    session_id: self.capture.session_id.clone(),
-                    boot_id: self.capture.boot_id.clone(),
-                    coverage,
-                })
-            }
+            Product::Coverage(coverage) => self.writer.coverage(CoverageRecord {
+                device_id: self.capture.device_id.clone(),
+                session_id: self.capture.session_id.clone(),
+                boot_id: self.capture.boot_id.clone(),
+                coverage,
+            }),
             Product::Correction(correction) => self.correct(correction, corrected),
         }
     }
@@ -225,12 +220,6 @@ impl<'a> Recorder<'a> {
     #[must_use]
     pub fn episode_counts(&self) -> BTreeMap<Modality, usize> {
         self.counts.clone()
-    }
-
-    /// Coverage rows written.
-    #[must_use]
-    pub fn coverage_count(&self) -> u64 {
-        self.coverage_count
     }
 
     /// Documents that could not be written.

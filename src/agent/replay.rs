@@ -190,7 +190,7 @@ fn play(
     report.length_ms = end_ms;
     report.readings = pipeline.readings().iter().map(|(source, count)| (source.to_string(), *count)).collect();
     report.episodes = recorder.episode_counts();
-    report.coverage = recorder.coverage_count();
+    report.coverage = pipeline.coverage_rows();
     report.problems = session.problems().list().into_iter().map(|problem| problem_sentence(&problem)).collect();
     Ok(())
 }

@@ -336,7 +336,7 @@ impl Segment<'_> {
                 .into_iter()
                 .map(|(modality, count)| (modality.as_str().to_owned(), count as u64))
                 .collect(),
-            coverage: self.recorder.coverage_count(),
+            coverage: self.pipeline.coverage_rows(),
             commits: counters.commits,
             rows_lost: counters.rows_lost + self.housekeeping.refusals,
             waiting: self.backlog.len(),

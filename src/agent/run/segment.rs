@@ -252,7 +252,7 @@ impl<'a> Segment<'a> {
         for (modality, count) in self.recorder.episode_counts() {
             counts.insert(modality.as_str().to_owned(), count.into());
         }
-        counts.insert("coverage".to_owned(), self.recorder.coverage_count().into());
+        counts.insert("coverage".to_owned(), self.pipeline.coverage_rows().into());
         counts.insert("length_ms".to_owned(), now.millis_since(self.started).into());
         let device_id = self.resident.device_id.clone();
         self.resident.writer.finish_session(device_id, self.session_id.clone(), counts)?;

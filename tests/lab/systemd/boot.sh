@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Boots a virtual machine with systemd as its first process and runs the service in it: install, start, ready, reload,
-# kill and restart, stop within 5 s, uninstall. Its root is this machine's, read-only under an overlay, so what is built
+# kill and restart, a hang that the watchdog ends, stop within 5 s, uninstall. Its root is this machine's, read-only under an overlay, so what is built
 # here runs there; a test pattern (vivid) is its camera and a loopback (snd-aloop) its sound card.
 #
 # usage: boot.sh [PROGRAM]

@@ -14,7 +14,7 @@ fail() {
 # wait_for PROPERTY VALUE
 wait_for() {
     local turn
-    for turn in $(seq 240); do
+    for turn in $(seq 360); do
         if [ "$(show "$1")" = "$2" ]; then return; fi
         # A pause that ends early when the machine is asked to stop.
         timeout 0.5 tail -f /dev/null || true
@@ -40,6 +40,17 @@ kill -9 "$before"
 wait_for NRestarts 1
 wait_for ActiveState active
 echo "killed and back"
+
+# Stopped, as by a debugger or a driver that never returns: the watchdog notices, and what was missed is written down.
+if [ -e /out/is-real ]; then
+    kill -STOP "$(show MainPID)"
+    wait_for NRestarts 2
+    wait_for ActiveState active
+    timeout 40 tail -f /dev/null || true
+    /out/percept stats --data-dir /var/lib/percept | tee /out/stats
+    grep -q 'not.running' /out/stats || fail "no coverage row tells of the time it was stopped"
+    echo "hung, restarted by the watchdog"
+fi
 
 start=$(cut -d. -f1 /proc/uptime)
 systemctl stop percept.service
