@@ -28,6 +28,8 @@ pub(crate) type Reply<T> = SyncSender<Result<T, StoreError>>;
 #[derive(Debug)]
 pub(crate) enum Command {
     Row(RowCommand),
+    /// Episodes that a search returned.
+    Raise(Vec<EpisodeId>),
     Question(Question),
 }
 
@@ -69,12 +71,12 @@ impl RowCommand {
 }
 
 impl Command {
-    /// What it is worth when only some can be kept, lowest first; `None` for what must not be given up. Coverage goes before
+    /// What it is worth when only some can be kept, lowest first; `None` for what must not be given up. Strength and coverage go before
     /// vectors, which can be made again, vectors before episodes, and `permanent` episodes stay longest.
     pub(crate) fn worth(&self) -> Option<u8> {
         match self {
             Self::Question(_) | Self::Row(RowCommand::Clock(_)) => None,
-            Self::Row(RowCommand::Coverage(_)) => Some(0),
+            Self::Raise(_) | Self::Row(RowCommand::Coverage(_)) => Some(0),
             Self::Row(RowCommand::Vectors { .. }) => Some(1),
             Self::Row(RowCommand::Episode { record, .. }) => {
                 let is_permanent = record.episode.decay_class == DecayClass::Permanent;

@@ -51,9 +51,9 @@ pub struct EpisodeFilter {
     pub source: Option<SourceId>,
     /// Of that device.
     pub device: Option<DeviceId>,
-    /// At that place (`metadata.place`).
+    /// At that place (`metadata.place`, or an edge of the graph).
     pub place: Option<String>,
-    /// About that person (`metadata.person`).
+    /// About that person (`metadata.person`, or an edge of the graph).
     pub person: Option<String>,
     /// With that top class of sound (`metadata.sound_class`).
     pub sound_class: Option<String>,
@@ -63,6 +63,8 @@ pub struct EpisodeFilter {
     pub rms_db_max: Option<f64>,
     /// Of that decay class.
     pub decay_class: Option<DecayClass>,
+    /// With exactly these values under these keys of the metadata, as text; of a list, one of its values.
+    pub metadata: Vec<(String, String)>,
     /// Which end comes first.
     pub order: Order,
     /// At most so many.
@@ -86,7 +88,7 @@ pub struct StoredEpisode {
 
 /// Conditions with their values.
 #[derive(Debug, Default)]
-struct Conditions {
+pub(crate) struct Conditions {
     parts: Vec<String>,
     values: Vec<Value>,
 }
@@ -108,12 +110,55 @@ impl Conditions {
         self.values.extend(names.iter().map(|name| Value::from((*name).to_owned())));
     }
 
-    fn sql(&self) -> String {
+    /// An episode that says so itself, or from which the graph learnt of that node.
+    fn named(&mut self, column: &str, node_type: &str, name: Option<&String>) {
+        let Some(name) = name else { return };
+        self.values.push(Value::from(name.clone()));
+        let place = self.values.len();
+        self.parts.push(format!(
+            "e.row_id IN (SELECT row_id FROM episodes WHERE {column} = ?{place} UNION ALL
+               SELECT of.row_id FROM kg_nodes AS n JOIN kg_edges AS k ON k.src_id = n.id OR k.dst_id = n.id
+                 JOIN episodes AS of ON of.id = k.source_episode_id
+               WHERE n.text = ?{place} AND n.node_type = '{node_type}')"
+        ));
+    }
+
+    fn metadata(&mut self, key: &str, value: &str) {
+        self.values.push(Value::from(key.to_owned()));
+        self.values.push(Value::from(value.to_owned()));
+        self.values.push(value.parse::<f64>().map_or(Value::Null, Value::from));
+        let last = self.values.len();
+        let is = |value: &str| {
+            let (text, number) = (last - 1, last);
+            format!(
+                "CASE {value}.type WHEN 'true' THEN ?{text} = 'true' WHEN 'false' THEN ?{text} = 'false'
+                   WHEN 'null' THEN ?{text} = 'null' WHEN 'text' THEN {value}.value = ?{text}
+                   WHEN 'integer' THEN {value}.value = ?{number} WHEN 'real' THEN {value}.value = ?{number} ELSE 0 END"
+            )
+        };
+        self.parts.push(format!(
+            "CASE WHEN json_valid(e.metadata) THEN EXISTS (SELECT 1 FROM json_each(e.metadata) AS m
+               WHERE m.key = ?{} AND ({} OR CASE m.type WHEN 'array' THEN
+                 EXISTS (SELECT 1 FROM json_each(m.value) AS v WHERE {}) ELSE 0 END)) ELSE 0 END",
+            last - 2,
+            is("m"),
+            is("v")
+        ));
+    }
+
+    /// The `WHERE` of them, or nothing.
+    pub(crate) fn sql(&self) -> String {
         if self.parts.is_empty() { String::new() } else { format!("WHERE {}", self.parts.join(" AND ")) }
+    }
+
+    /// The values of its places, in order.
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.values
     }
 }
 
-fn conditions(filter: &EpisodeFilter) -> Conditions {
+/// The conditions of a filter on a table called `e`.
+pub(crate) fn conditions(filter: &EpisodeFilter) -> Conditions {
     let text = |text: &str| text.to_owned();
     let mut conditions = Conditions::default();
     let modalities: Vec<&str> = filter.modalities.iter().map(|modality| modality.as_str()).collect();
@@ -123,12 +168,13 @@ fn conditions(filter: &EpisodeFilter) -> Conditions {
     conditions.compare("e.session_id =", filter.session.as_ref().map(|id| text(id.as_str())));
     conditions.compare("e.source =", filter.source.as_ref().map(|id| text(id.as_str())));
     conditions.compare("e.device_id =", filter.device.as_ref().map(|id| text(id.as_str())));
-    conditions.compare("e.place =", filter.place.clone());
-    conditions.compare("e.person =", filter.person.clone());
+    conditions.named("place", "location", filter.place.as_ref());
+    conditions.named("person", "person", filter.person.as_ref());
     conditions.compare("e.sound_class =", filter.sound_class.clone());
     conditions.compare("e.rms_db >=", filter.rms_db_min);
     conditions.compare("e.rms_db <=", filter.rms_db_max);
     conditions.compare("e.decay_class =", filter.decay_class.map(|class| text(class.as_str())));
+    filter.metadata.iter().for_each(|(key, value)| conditions.metadata(key, value));
     conditions
 }
 

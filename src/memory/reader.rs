@@ -22,8 +22,12 @@ use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
 use crate::memory::schema;
 use crate::memory::schema::Found;
+use crate::memory::search;
+use crate::memory::search::Hit;
+use crate::memory::search::SearchQuery;
 use crate::memory::sessions;
 use crate::memory::sessions::SessionRow;
+use crate::memory::similarity::Similarity;
 use crate::memory::stats;
 use crate::memory::stats::Stats;
 use crate::memory::store;
@@ -88,6 +92,14 @@ impl Reader {
     /// [`StoreError::NoId`] for what is no beginning of an id, [`StoreError::Ambiguous`] when several ids begin so.
     pub fn resolve(&self, text: &str) -> Result<Option<EpisodeId>, StoreError> {
         query::resolve(&self.connection, &self.path, text)
+    }
+
+    /// What fits the query best, the best first. `similarity` is kept by the caller for the life of the process.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read; [`StoreError::Refused`] for a vector that is empty or not finite.
+    pub fn search(&self, similarity: &mut Similarity, query: &SearchQuery) -> Result<Vec<Hit>, StoreError> {
+        self.at_one_state(|connection| search::search(connection, &self.path, similarity, query))
     }
 
     /// One episode with everything that belongs to it.
@@ -179,10 +191,14 @@ impl Reader {
     }
 
     fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.at_one_state(|connection| work(connection).map_err(|error| StoreError::from_sqlite(&self.path, error)))
+    }
+
+    /// One transaction, so that several statements see one state while the writer goes on.
+    fn at_one_state<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let at_store = |error| StoreError::from_sqlite(&self.path, error);
-        // One transaction, so that several statements see one state while the writer goes on.
         let transaction = self.connection.unchecked_transaction().map_err(at_store)?;
-        let value = work(&transaction).map_err(at_store)?;
+        let value = work(&transaction)?;
         transaction.finish().map_err(at_store)?;
         Ok(value)
     }

@@ -21,8 +21,10 @@ use crate::memory::media;
 use crate::memory::queue::Popped;
 use crate::memory::queue::Queue;
 use crate::memory::store::Store;
+use crate::memory::strength::Raised;
 use crate::memory::writer::GROUP_MS;
 use crate::memory::writer::GROUP_ROWS_MAX;
+use crate::memory::writer::STRENGTH_MS;
 use std::mem;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -75,6 +77,7 @@ pub(crate) struct Worker {
     /// When the group is due, in the clock's monotonic time.
     due_ms: i64,
     replacement: Option<Replacement>,
+    raised: Raised,
 }
 
 /// Ends the queue however the thread ends, so that no sender waits for it.
@@ -89,7 +92,7 @@ impl Drop for QueueEnd {
 
 impl Worker {
     pub(crate) fn new(store: Store, clock: Box<dyn Clock>, shared: Arc<Shared>) -> Self {
-        Self { store, clock, shared, group: Vec::new(), due_ms: 0, replacement: None }
+        Self { store, clock, shared, group: Vec::new(), due_ms: 0, replacement: None, raised: Raised::default() }
     }
 
     /// Works until the queue is closed and empty, or until the store is damaged.
@@ -108,12 +111,16 @@ impl Worker {
             let is_full = self.group.len() >= GROUP_ROWS_MAX;
             let result = match self.next(is_full) {
                 Popped::Item(Command::Row(row)) => self.take(row),
+                Popped::Item(Command::Raise(ids)) => {
+                    self.raised.take(ids, self.clock.monotonic_ms());
+                    Ok(())
+                }
                 Popped::Item(Command::Question(question)) if is_full => self.answer_ahead(question),
                 Popped::Item(Command::Question(question)) => {
                     self.answer(question);
                     Ok(())
                 }
-                Popped::Timeout => self.commit_group(),
+                Popped::Timeout => self.commit_group().and_then(|()| self.write_raised(false)),
                 Popped::Closed if self.group.is_empty() => return self.end(),
                 Popped::Closed => {
                     self.commit_group()?;
@@ -131,8 +138,11 @@ impl Worker {
 
     /// A full group that cannot be committed takes no more rows, but questions still get their answer.
     fn next(&self, is_full: bool) -> Popped<Command> {
-        let wait_ms = self.due_ms.saturating_sub(self.clock.monotonic_ms()).clamp(0, GROUP_MS);
-        let timeout = (!self.group.is_empty()).then(|| Duration::from_millis(wait_ms.unsigned_abs()));
+        let now_ms = self.clock.monotonic_ms();
+        let group_ms = (!self.group.is_empty()).then(|| self.due_ms.saturating_sub(now_ms).clamp(0, GROUP_MS));
+        let raised_ms = self.raised.due_ms().map(|due_ms| due_ms.saturating_sub(now_ms).clamp(0, STRENGTH_MS));
+        let wait_ms = [group_ms, raised_ms].into_iter().flatten().min();
+        let timeout = wait_ms.map(|wait_ms| Duration::from_millis(wait_ms.unsigned_abs()));
         self.shared.queue.pop(timeout, |command| !is_full || matches!(command, Command::Question(_)))
     }
 
@@ -167,6 +177,19 @@ impl Worker {
                 Ok(())
             }
         }
+    }
+
+    /// Writes raised strengths that are due, or all of them. A failure costs nothing: they are kept for the next time.
+    fn write_raised(&mut self, at_once: bool) -> Result<(), StoreError> {
+        let now_ms = self.clock.monotonic_ms();
+        if self.replacement.is_some() || !self.raised.is_due(now_ms, at_once) {
+            return Ok(());
+        }
+        let raised = &self.raised;
+        let at_store = |error| StoreError::from_sqlite(&self.store.path, error);
+        let result = commit::transaction(&self.store, |connection| raised.write(connection).map_err(at_store));
+        self.raised.settle(result.is_ok(), now_ms);
+        result
     }
 
     fn commit_rows(&mut self) -> Result<(), StoreError> {
@@ -226,7 +249,7 @@ impl Worker {
 
     fn end(&mut self) -> Result<(), StoreError> {
         match self.replacement.take() {
-            None => Ok(()),
+            None => self.write_raised(true),
             Some(Replacement::Failed(error)) => Err(error),
             Some(Replacement::Open { session_id, .. }) => {
                 commit::roll_back(&self.store.connection);

@@ -53,6 +53,9 @@ pub const GROUP_ROWS_MAX: usize = 32;
 /// The longest a row waits for its commit, in milliseconds: what a power cut can take.
 pub const GROUP_MS: i64 = 1_000;
 
+/// The longest a raised strength waits to be written, in milliseconds.
+pub const STRENGTH_MS: i64 = 60_000;
+
 /// The handle. Threads share it by reference or [`Arc`].
 #[derive(Debug)]
 pub struct Writer {
@@ -112,6 +115,15 @@ impl Writer {
     /// As [`Writer::append`].
     pub fn correct_clock(&self, correction: ClockCorrection) -> Result<(), StoreError> {
         self.send(RowCommand::Clock(correction))
+    }
+
+    /// Says that a search returned these episodes: each becomes stronger by one, within [`STRENGTH_MS`] or at the next
+    /// [`Writer::flush`]. What is known of it until then a power cut takes.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn raise_strength(&self, ids: Vec<EpisodeId>) -> Result<(), StoreError> {
+        self.shared.queue.push(Command::Raise(ids)).map_err(|rejected| self.rejected(rejected))
     }
 
     /// Registers a session, or says what is known of it.

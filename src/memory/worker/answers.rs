@@ -60,6 +60,7 @@ impl Worker {
 
     fn flush(&mut self) -> Result<Counters, StoreError> {
         self.commit_before()?;
+        self.write_raised(true)?;
         Ok(self.shared.counters())
     }
 

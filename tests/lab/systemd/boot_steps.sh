@@ -48,7 +48,7 @@ if [ -e /out/is-real ]; then
     wait_for ActiveState active
     timeout 40 tail -f /dev/null || true
     /out/percept stats --data-dir /var/lib/percept | tee /out/stats
-    grep -q 'not.running' /out/stats || fail "no coverage row tells of the time it was stopped"
+    grep -q 'not.running' /out/stats || { cat /var/lib/percept/last-run.json; /out/percept status --format json --data-dir /var/lib/percept; fail "no coverage row tells of the time it was stopped"; }
     echo "hung, restarted by the watchdog"
 fi
 

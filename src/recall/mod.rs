@@ -1,0 +1,5 @@
+//! What finding again is made of: pure rules, the same on the device and on central.
+//!
+//! In: values. Out: values. Never: files, rows, clocks, threads.
+
+pub mod score;
