@@ -2,4 +2,5 @@
 //!
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
+pub mod pagerank;
 pub mod score;
