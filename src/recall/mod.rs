@@ -3,4 +3,7 @@
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
 pub mod pagerank;
+pub mod phrases;
+pub mod question;
 pub mod score;
+pub mod time_words;
