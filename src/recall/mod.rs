@@ -2,8 +2,13 @@
 //!
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
+pub mod expansion;
+pub mod fusion;
+pub mod names;
 pub mod pagerank;
 pub mod phrases;
 pub mod question;
 pub mod score;
+pub mod seeds;
 pub mod time_words;
+pub mod weights;
