@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod drivers;
 pub mod heartbeat;
 pub mod identity;
+pub mod ingest;
 pub mod last_run;
 pub mod machine;
 pub mod models;

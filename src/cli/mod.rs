@@ -17,6 +17,7 @@ pub mod config;
 pub mod devices;
 pub mod doctor;
 pub mod episodes;
+pub mod ingest;
 pub mod models;
 pub mod mute;
 pub mod output;
@@ -91,6 +92,8 @@ enum Command {
     Unmute(mute::UnmuteArgs),
     /// Play recorded sessions into the store: sound, pictures, GPS and Bluetooth become episodes
     Replay(replay::Args),
+    /// Take in tool results and notes of other programs: lines of JSON
+    Ingest(ingest::Args),
     /// List what is remembered
     Episodes(episodes::Args),
     /// Show one episode with everything that belongs to it
@@ -148,6 +151,7 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Mute(args) => mute::mute(args, &cli.shared, io),
         Command::Unmute(args) => mute::unmute(args, &cli.shared, io),
         Command::Replay(args) => replay::run(args, &cli.shared, io),
+        Command::Ingest(args) => ingest::run(args, &cli.shared, io),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
