@@ -23,6 +23,8 @@ mod clip_parity;
 mod golden;
 /// Sound, recorded: what is heard, and what becomes of it.
 mod hearing;
+/// Lines of other programs become episodes.
+mod ingest;
 /// Log-mel frames equal the numpy reference's.
 mod log_mel;
 /// The store from outside: what goes through the writer is found by the reader.
