@@ -15,7 +15,9 @@
 //! - [`sensors`]: where readings come from. Imports `domain`.
 //! - [`perception`]: what is in the readings. Imports `domain`.
 //! - [`episodes`]: what is worth remembering. Imports `domain`.
-//! - [`memory`]: the store. Imports `domain`.
+//! - [`recall`]: what is made of memories, pure. Imports `domain`.
+//! - [`memory`]: the store. Imports `domain` and `recall`.
+//! - [`integrations`]: protocols of other programs. Imports `domain`, `memory`, `recall`.
 //! - [`agent`]: joins them; sees everything. [`config`] puts the stages' settings together.
 //! - [`cli`]: one file per command; sees everything.
 
@@ -24,7 +26,9 @@ pub mod cli;
 pub mod config;
 pub mod domain;
 pub mod episodes;
+pub mod integrations;
 pub mod memory;
 pub mod perception;
+pub mod recall;
 pub mod sensors;
 pub mod telemetry;

@@ -10,10 +10,12 @@
 //! batch and the last [`SEEN_MAX`] ids. Never: waits for more input while whole lines are uncommitted, so a pipe may stay
 //! open for days.
 
+mod alone;
 mod intake;
 mod lines;
 mod seen;
 
+pub use alone::alone;
 pub use intake::Intake;
 
 use crate::agent::ingest::lines::NextLine;

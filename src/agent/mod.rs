@@ -7,6 +7,7 @@ pub mod asked;
 pub mod backlog;
 pub mod clock;
 pub mod clock_source;
+pub mod context;
 pub mod control;
 pub mod digest;
 pub mod doctor;

@@ -2,14 +2,12 @@
 
 use crate::agent::control::client::Client;
 use crate::agent::ingest;
-use crate::agent::ingest::Intake;
 use crate::agent::ingest::Line;
 use crate::agent::ingest::LineReport;
 use crate::agent::ingest::Outcome;
 use crate::agent::ingest::Sink;
 use crate::agent::ingest::Summary;
 use crate::agent::models;
-use crate::agent::moments::MomentFolder;
 use crate::agent::sentences::Sentences;
 use crate::cli::Io;
 use crate::cli::Shared;
@@ -18,14 +16,8 @@ use crate::cli::output;
 use crate::cli::output::Format;
 use crate::cli::progress::ByteBar;
 use crate::config::Loaded;
-use crate::domain::id::EpisodeId;
 use crate::domain::time::ClockQuality;
 use crate::domain::time::Stamp;
-use crate::domain::time::SystemClock;
-use crate::memory::error::StoreError;
-use crate::memory::store::OpenOptions;
-use crate::memory::store::Store;
-use crate::memory::writer::Writer;
 use anyhow::Context as _;
 use serde_json::json;
 use std::fs::File;
@@ -56,7 +48,7 @@ pub fn run(args: &Args, shared: &Shared, io: &mut Io<'_>) -> anyhow::Result<u8> 
     let (input, length) = open(&args.file)?;
     let mut told = Told { summary: Summary::default(), refused: Vec::new(), bar: ByteBar::new(&args.file, length, io) };
     let fed = match agent::find(&loaded)? {
-        Some(client) => take_in(input, &mut Remote(client), &mut told, io),
+        Some(client) => ingest::feed(input, &mut Remote(client), &mut |report, read| told.take(report, read, io)),
         None => alone(args, &loaded, input, &mut told, io),
     };
     told.bar.end();
@@ -80,24 +72,10 @@ fn open(file: &str) -> anyhow::Result<(Box<dyn Read>, Option<u64>)> {
 /// Under the exclusive lock, because no agent runs.
 fn alone(args: &Args, loaded: &Loaded, input: Box<dyn Read>, told: &mut Told, io: &mut Io<'_>) -> anyhow::Result<()> {
     let now = Stamp { monotonic_ms: io.clock.monotonic_ms(), utc: io.clock.utc(), quality: ClockQuality::Unset };
-    let options = OpenOptions { holder: "percept ingest".to_owned(), ..OpenOptions::default() };
-    let writer = Writer::spawn(Store::open(&loaded.data_dir, &options)?, Box::new(SystemClock::new()))?;
-    let folder = MomentFolder::new(&loaded.data_dir);
-    crate::agent::moments::reconcile(&folder, &writer)?;
-    let mut sentences = if args.without_vectors { None } else { sentences(loaded, io)? };
-    let embed = |id: EpisodeId, sentence: String| -> Result<(), StoreError> {
-        let Some(sentences) = &mut sentences else { return Ok(()) };
-        sentences.note(id, sentence);
-        while !sentences.is_empty() {
-            sentences.embed_next(&writer, now)?;
-        }
-        Ok(())
-    };
-    let mut intake = Intake::new(&writer, &folder, &loaded.data_dir, embed)?;
-    let fed = take_in(input, &mut intake, told, io);
-    drop(intake);
-    writer.close().context("close the store")?;
-    fed
+    let sentences = if args.without_vectors { None } else { sentences(loaded, io)? };
+    ingest::alone(&loaded.data_dir, "percept ingest", input, sentences, now, &mut |report, read| {
+        told.take(report, read, io);
+    })
 }
 
 /// What gives the sentences their vectors; what is missing is said once.
@@ -113,7 +91,7 @@ fn sentences(loaded: &Loaded, io: &mut Io<'_>) -> anyhow::Result<Option<Sentence
 }
 
 /// The running agent is the writer.
-struct Remote(Client);
+pub(super) struct Remote(pub(super) Client);
 
 #[derive(serde::Deserialize)]
 struct Answer {
@@ -141,22 +119,22 @@ struct Told {
     bar: ByteBar,
 }
 
-fn take_in(input: Box<dyn Read>, sink: &mut dyn Sink, told: &mut Told, io: &mut Io<'_>) -> anyhow::Result<()> {
-    let mut tell = |report: &LineReport, read: u64| {
-        told.summary.count(report.outcome);
-        told.bar.advance(read, told.summary.new);
-        if report.outcome == Outcome::Refused {
-            let reason = report.reason.as_deref().unwrap_or_default();
-            told.bar.aside(|| {
-                // Where nobody can be told, the exit code still tells.
-                let _ = writeln!(io.err, "percept: line {}: {reason}", report.line);
-            });
-            if told.refused.len() < REFUSALS_LISTED_MAX {
-                told.refused.push(report.clone());
-            }
+impl Told {
+    fn take(&mut self, report: &LineReport, read: u64, io: &mut Io<'_>) {
+        self.summary.count(report.outcome);
+        self.bar.advance(read, self.summary.new);
+        if report.outcome != Outcome::Refused {
+            return;
         }
-    };
-    ingest::feed(input, sink, &mut tell)
+        let reason = report.reason.as_deref().unwrap_or_default();
+        self.bar.aside(|| {
+            // Where nobody can be told, the exit code still tells.
+            let _ = writeln!(io.err, "percept: line {}: {reason}", report.line);
+        });
+        if self.refused.len() < REFUSALS_LISTED_MAX {
+            self.refused.push(report.clone());
+        }
+    }
 }
 
 fn print(file: &str, told: &Told, format: Format, io: &mut Io<'_>) -> anyhow::Result<()> {
