@@ -29,7 +29,7 @@ use std::io::BufReader;
 use std::io::Read;
 
 /// Lines that are committed together: one fsync for so many.
-pub const BATCH_LINES_MAX: usize = 128;
+pub const BATCH_LINES_MAX: usize = STORE_ROWS_MAX;
 
 /// Bytes of the lines that are committed together; one line may be longer than this.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -275,7 +275,7 @@ mod tests {
 
         let lengths = |batches: Vec<Vec<u64>>| batches.iter().map(Vec::len).collect::<Vec<_>>();
 
-        assert_eq!(lengths(fed(&many).1), [128, 128, 44]);
+        assert_eq!(lengths(fed(&many).1), [256, 44]);
         assert!(fed(&long).1.iter().all(|batch| batch.len() <= 5));
     }
 
