@@ -90,7 +90,8 @@ fn episodes(
 /// The stay or trip that began last; who has left a place is not there. Counts of devices and networks are spatial too, and
 /// say nothing of the place.
 fn whereabouts(episodes: &[StoredEpisode]) -> Option<Whereabouts> {
-    let tells = |row: &&StoredEpisode| row.episode.tool_name == "gps_location" || row.episode.metadata.contains_key("place");
+    let tells =
+        |row: &&StoredEpisode| row.episode.tool_name == "gps_location" || row.episode.metadata.contains_key("place");
     let episode = &episodes.iter().find(tells)?.episode;
     let has_left = episode.metadata.get("is_over") == Some(&Value::Bool(true));
     let place = text(episode.metadata.get("place")).filter(|_| !has_left);

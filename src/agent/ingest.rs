@@ -234,7 +234,9 @@ mod tests {
         }
     }
 
-    fn fed(text: &str) -> (Vec<(u64, Outcome, String)>, Vec<Vec<u64>>) {
+    type Told = Vec<(u64, Outcome, String)>;
+
+    fn fed(text: &str) -> (Told, Vec<Vec<u64>>) {
         let (mut sink, mut told) = (Taker::default(), Vec::new());
         let mut tell = |report: &LineReport, _: u64| {
             told.push((report.line, report.outcome, report.reason.clone().unwrap_or_default()));

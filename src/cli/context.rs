@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 /// Arguments of `percept context`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Most tokens of the answer, at 3 bytes each
+    /// Most tokens of the answer, estimated on the safe side
     #[arg(long, value_name = "N", default_value_t = TOKENS_DEFAULT, value_parser = parse_tokens)]
     tokens: usize,
     /// What to recall; without it, whatever who is here and the place bring back

@@ -8,8 +8,10 @@
 //!
 //! In: a [`Situation`], each list in the order of its worth. Out: an object that is never longer than the budget; what did
 //! not fit is counted in `left_out`. A sentence that is too long for the room that is left is cut, down to
-//! [`SENTENCE_BYTES_MIN`]; below that it is left out and a shorter one may still fit.
-//! Never: the store, the clock, a model's tokenizer: see [`BYTES_PER_TOKEN`].
+//! [`SENTENCE_BYTES_MIN`]; below that it and all that follow it in its list are left out, and other lists may still fit.
+//! Never: the store, the clock, a model's own tokenizer: `tokens` estimates on the safe side.
+
+mod tokens;
 
 use crate::domain::id::EpisodeId;
 use crate::domain::time::Timestamp;
@@ -17,11 +19,6 @@ use jiff::tz::TimeZone;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
-
-/// Bytes of JSON that count as one token. The tokenizers of current language models make one token of 3 to 4 bytes of
-/// English JSON (punctuation and digits take more tokens than words), and of about 3 bytes of CJK text; the lower figure
-/// keeps the promise.
-pub const BYTES_PER_TOKEN: usize = 3;
 
 /// Smallest budget: the time, the place and one person fit.
 pub const TOKENS_MIN: usize = 64;
@@ -38,8 +35,11 @@ pub const SENTENCE_BYTES_MAX: usize = 400;
 /// Shortest piece of a sentence that still says something, in bytes.
 pub const SENTENCE_BYTES_MIN: usize = 40;
 
-/// Room for `,"left_out":NNNN`.
-const LEFT_OUT_BYTES: usize = 20;
+/// Room for `,"left_out":NNNN`, in tokens.
+const LEFT_OUT_TOKENS: usize = 8;
+
+/// Digits of an id that are told: enough for `percept show`.
+const ID_DIGITS: usize = 8;
 
 /// Where the device is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,12 +138,16 @@ impl Part {
 /// episodes answer a question.
 #[must_use]
 pub fn assemble(situation: &Situation, now: Timestamp, zone: &TimeZone, tokens: usize, is_asked: bool) -> Value {
-    let budget = tokens.clamp(TOKENS_MIN, TOKENS_MAX) * BYTES_PER_TOKEN;
+    let budget = tokens.clamp(TOKENS_MIN, TOKENS_MAX);
+    let words = Words { now, zone };
     let mut object = Map::new();
-    object.insert("now".to_owned(), local(now, zone).into());
+    object.insert("now".to_owned(), words.in_full(now).into());
     let mut left_out = 0_usize;
-    for (part, value) in candidates(situation, zone, is_asked) {
-        if !add(&mut object, part, value, budget - LEFT_OUT_BYTES) {
+    let mut full: Vec<Part> = Vec::new();
+    for (part, value) in candidates(situation, &words, is_asked) {
+        // A list that has left one out takes no lesser one: it has no holes.
+        if full.contains(&part) || !add(&mut object, part, value, budget - LEFT_OUT_TOKENS) {
+            full.push(part);
             left_out += 1;
         }
     }
@@ -153,13 +157,13 @@ pub fn assemble(situation: &Situation, now: Timestamp, zone: &TimeZone, tokens: 
     Value::Object(object)
 }
 
-fn candidates(situation: &Situation, zone: &TimeZone, is_asked: bool) -> Vec<(Part, Value)> {
+fn candidates(situation: &Situation, words: &Words<'_>, is_asked: bool) -> Vec<(Part, Value)> {
     let mut found: Vec<(usize, Part, Value)> = Vec::new();
     if let Some(place) = &situation.place {
-        found.push((Part::Place.turn(0, is_asked), Part::Place, place_value(place, zone)));
+        found.push((Part::Place.turn(0, is_asked), Part::Place, words.place(place)));
     }
     for (rank, person) in situation.people.iter().enumerate() {
-        found.push((Part::People.turn(rank, is_asked), Part::People, person_value(person, zone)));
+        found.push((Part::People.turn(rank, is_asked), Part::People, words.person(person)));
     }
     let lists = [(Part::Recalls, &situation.recalled), (Part::Heard, &situation.heard), (Part::Seen, &situation.seen)];
     let fresh: Vec<EpisodeId> = situation.heard.iter().chain(&situation.seen).map(|noticed| noticed.id).collect();
@@ -167,7 +171,7 @@ fn candidates(situation: &Situation, zone: &TimeZone, is_asked: bool) -> Vec<(Pa
         // What was just heard or seen is no memory of it.
         let list = list.iter().filter(|noticed| part != Part::Recalls || !fresh.contains(&noticed.id));
         for (rank, noticed) in list.enumerate() {
-            found.push((part.turn(rank, is_asked), part, noticed_value(noticed, zone)));
+            found.push((part.turn(rank, is_asked), part, words.noticed(noticed)));
         }
     }
     // Stable: within a turn the order of the parts stays.
@@ -177,18 +181,35 @@ fn candidates(situation: &Situation, zone: &TimeZone, is_asked: bool) -> Vec<(Pa
 
 /// Adds the value if it fits, cut if need be.
 fn add(object: &mut Map<String, Value>, part: Part, value: Value, budget: usize) -> bool {
-    let mut value = value;
-    loop {
+    let with = |value: Value| {
         let mut with = object.clone();
-        put(&mut with, part, value.clone());
-        let length = json_bytes(&with);
-        if length <= budget {
-            *object = with;
-            return true;
+        put(&mut with, part, value);
+        let is_within = serde_json::to_string(&with).is_ok_and(|json| tokens::estimate(&json) <= budget);
+        is_within.then_some(with)
+    };
+    let Some(fitting) = with(value.clone()).or_else(|| longest(&value, with)) else { return false };
+    *object = fitting;
+    true
+}
+
+/// What fits with as much of the value's sentence as possible; `None` when too little of it would be left.
+fn longest<T>(value: &Value, fit: impl Fn(Value) -> Option<T>) -> Option<T> {
+    let what = value.get("what")?.as_str()?;
+    let with_length = |bytes: usize| {
+        let mut value = value.clone();
+        value["what"] = cut(what, bytes).into();
+        fit(value)
+    };
+    let (mut low, mut high) = (SENTENCE_BYTES_MIN, what.len());
+    let mut best = with_length(low).filter(|_| low < high)?;
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        match with_length(middle) {
+            Some(fitting) => (low, best) = (middle, fitting),
+            None => high = middle,
         }
-        let Some(shorter) = shortened(&value, length - budget) else { return false };
-        value = shorter;
     }
+    Some(best)
 }
 
 fn put(object: &mut Map<String, Value>, part: Part, value: Value) {
@@ -200,22 +221,6 @@ fn put(object: &mut Map<String, Value>, part: Part, value: Value) {
         Some(list) => list.push(value),
         None => drop(object.insert(part.key().to_owned(), Value::Array(vec![value]))),
     }
-}
-
-fn json_bytes(object: &Map<String, Value>) -> usize {
-    serde_json::to_vec(object).map_or(usize::MAX, |json| json.len())
-}
-
-/// The value with its sentence cut by at least `excess` bytes; `None` when too little of it would be left.
-fn shortened(value: &Value, excess: usize) -> Option<Value> {
-    let what = value.get("what")?.as_str()?;
-    let length = what.len().checked_sub(excess + ELLIPSIS.len())?;
-    if length < SENTENCE_BYTES_MIN {
-        return None;
-    }
-    let mut value = value.clone();
-    value["what"] = cut(what.trim_end_matches(ELLIPSIS), length).into();
-    Some(value)
 }
 
 const ELLIPSIS: &str = "…";
@@ -244,35 +249,55 @@ fn sentence(text: &str) -> String {
     line
 }
 
-fn place_value(place: &Whereabouts, zone: &TimeZone) -> Value {
-    let mut value = Map::new();
-    if let Some(name) = &place.place {
-        value.insert("name".to_owned(), sentence(name).into());
+/// Words the parts as of now.
+struct Words<'a> {
+    now: Timestamp,
+    zone: &'a TimeZone,
+}
+
+impl Words<'_> {
+    fn place(&self, place: &Whereabouts) -> Value {
+        let mut value = Map::new();
+        if let Some(name) = &place.place {
+            value.insert("name".to_owned(), sentence(name).into());
+        }
+        value.insert("what".to_owned(), sentence(&place.what).into());
+        value.insert("since".to_owned(), self.time(place.since).into());
+        Value::Object(value)
     }
-    value.insert("what".to_owned(), sentence(&place.what).into());
-    value.insert("since".to_owned(), local(place.since, zone).into());
-    Value::Object(value)
-}
 
-fn person_value(person: &Person, zone: &TimeZone) -> Value {
-    let key = match person.presence {
-        Presence::Here => "here_since",
-        Presence::Met => "met",
-        Presence::Left => "left",
-    };
-    json!({"name": sentence(&person.name), key: local(person.at, zone)})
-}
+    fn person(&self, person: &Person) -> Value {
+        let key = match person.presence {
+            Presence::Here => "here_since",
+            Presence::Met => "met",
+            Presence::Left => "left",
+        };
+        json!({"name": sentence(&person.name), key: self.time(person.at)})
+    }
 
-fn noticed_value(noticed: &Noticed, zone: &TimeZone) -> Value {
-    json!({"at": local(noticed.at, zone), "what": sentence(&noticed.what), "id": noticed.id.to_string()})
-}
+    fn noticed(&self, noticed: &Noticed) -> Value {
+        let id: String = noticed.id.to_string().chars().take(ID_DIGITS).collect();
+        json!({"at": self.time(noticed.at), "what": sentence(&noticed.what), "id": id})
+    }
 
-/// `2026-11-30T10:05+01:00`: what the people in the conversation call that time.
-fn local(time: Timestamp, zone: &TimeZone) -> String {
-    jiff::Timestamp::from_millisecond(time.as_millis()).map_or_else(
-        |_| time.to_string(),
-        |time| time.to_zoned_datetime(zone.clone()).strftime("%Y-%m-%dT%H:%M%:z").to_string(),
-    )
+    /// What the people in the conversation call that time: `09:55` today, `2026-11-29 21:40` on another day.
+    fn time(&self, time: Timestamp) -> String {
+        match (self.local(time), self.local(self.now)) {
+            (Some(time), Some(now)) if time.date() == now.date() => time.strftime("%H:%M").to_string(),
+            (Some(time), _) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+            (None, _) => time.to_string(),
+        }
+    }
+
+    /// `2026-11-30T10:05+01:00`.
+    fn in_full(&self, time: Timestamp) -> String {
+        self.local(time).map_or_else(|| time.to_string(), |time| time.strftime("%Y-%m-%dT%H:%M%:z").to_string())
+    }
+
+    fn local(&self, time: Timestamp) -> Option<jiff::ZonedDateTime> {
+        let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;
+        Some(time.to_zoned_datetime(self.zone.clone()))
+    }
 }
 
 #[cfg(test)]
@@ -290,7 +315,8 @@ mod tests {
     }
 
     fn person(name: &str, presence: Presence) -> Person {
-        Person { name: name.to_owned(), presence, at: NOW }
+        let hours = if presence == Presence::Left { 5 * 3_600_000 + 53 * 60_000 + 20_000 } else { 0 };
+        Person { name: name.to_owned(), presence, at: NOW.plus_millis(-hours) }
     }
 
     fn full() -> Situation {
@@ -319,8 +345,8 @@ mod tests {
 
         assert_eq!(value["now"], "2026-11-30T01:53+01:00");
         assert_eq!(value["place"]["name"], "Kitchen");
-        assert_eq!(value["people"][0], json!({"name": "Alice", "here_since": "2026-11-30T01:53+01:00"}));
-        assert_eq!(value["people"][1], json!({"name": "Bob", "left": "2026-11-30T01:53+01:00"}));
+        assert_eq!(value["people"][0], json!({"name": "Alice", "here_since": "01:53"}));
+        assert_eq!(value["people"][1], json!({"name": "Bob", "left": "2026-11-29 20:00"}));
         assert_eq!(["heard", "seen", "recalls"].map(|key| names(&value, key).len()), [20, 20, 20]);
         assert!(value.get("left_out").is_none());
     }
@@ -344,7 +370,7 @@ mod tests {
         let long = Situation { heard: vec![noticed("a", &"wörd ".repeat(60))], ..Situation::default() };
 
         let roomy = assemble(&long, NOW, &TimeZone::UTC, 1_000, false);
-        let narrow = assemble(&long, NOW, &TimeZone::UTC, TOKENS_MIN, false);
+        let narrow = assemble(&long, NOW, &TimeZone::UTC, 80, false);
         let endless = Situation { heard: vec![noticed("a", &"x".repeat(100_000))], ..Situation::default() };
         let bounded = assemble(&endless, NOW, &TimeZone::UTC, 1_000, false);
 
@@ -393,7 +419,8 @@ mod tests {
 
             let json = assemble(&situation, NOW, &TimeZone::UTC, tokens, is_asked).to_string();
 
-            prop_assert!(json.len() <= tokens.max(TOKENS_MIN) * BYTES_PER_TOKEN, "{} bytes", json.len());
+            let estimated = tokens::estimate(&json);
+            prop_assert!(estimated <= tokens.max(TOKENS_MIN), "{} tokens: {}", estimated, json);
         }
     }
 }

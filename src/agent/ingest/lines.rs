@@ -57,10 +57,11 @@ mod tests {
             let mut input = std::io::BufReader::with_capacity(capacity, &b"ab\n\nabcdef\nabc"[..]);
             let (mut buffer, mut found) = (Vec::new(), Vec::new());
             loop {
-                match next(&mut input, &mut buffer, 3).unwrap() {
-                    NextLine::End => break,
-                    line => found.push((line, String::from_utf8(buffer.clone()).unwrap())),
+                let line = next(&mut input, &mut buffer, 3).unwrap();
+                if line == NextLine::End {
+                    break;
                 }
+                found.push((line, String::from_utf8(buffer.clone()).unwrap()));
             }
             let expected = [
                 (NextLine::Line(3), "ab".to_owned()),
