@@ -6,6 +6,7 @@ use crate::scene::Scene;
 use percept::domain::episode::EmbeddingKind;
 use percept::domain::id::ModelId;
 use percept::domain::modality::Modality;
+use percept::domain::time::Timestamp;
 use percept::memory::query::EpisodeFilter;
 use percept::memory::reader::Reader;
 use serde_json::Value;
@@ -227,4 +228,24 @@ fn a_wrong_path_is_told_and_makes_no_store() {
         assert!(outcome.err.contains(path), "{}", outcome.err);
     }
     assert!(!folder.join("memory.db").exists());
+}
+
+#[test]
+fn what_is_gone_for_good_is_not_brought_back_by_handing_it_in_again() {
+    let scene = Scene::new("gone");
+    let moment = line("m1", &json!({"tool_name": "multimodal_memory", "content": "Met Eve", "decay_class": "session"}));
+    ingest(&scene, std::slice::from_ref(&moment));
+    let documents = scene.data_dir().join("multimodal-episodes");
+    assert_eq!(fs::read_dir(&documents).unwrap().count(), 1);
+    let writer = crate::memory_rows::writer(&scene.data_dir());
+    assert_eq!(writer.prune_expired(Timestamp::from_millis(AT_MS + 4 * 3_600_000)).unwrap(), 1);
+    writer.close().unwrap();
+    fs::remove_dir_all(&documents).unwrap();
+
+    let (outcome, told) = ingest(&scene, &[moment]);
+
+    assert_eq!((outcome.code, counts(&told), &told["forgotten"]), (0, [0, 0, 0, 0], &json!(1)));
+    assert!(scene.episodes(&[]).is_empty());
+    assert_eq!(fs::read_dir(&documents).unwrap().count(), 0, "nor does its document come back");
+    assert_eq!(fs::read_dir(scene.data_dir().join("pending")).unwrap().count(), 0);
 }
