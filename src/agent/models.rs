@@ -164,6 +164,22 @@ impl Models {
     }
 }
 
+/// CLIP's text tower alone, for sentences; `None` when the config names no model. Takes no memory until it is used.
+///
+/// # Errors
+/// When the model is not admitted on this machine or its files are not there.
+pub fn text_tower(config: &Config, dir: &Path, memory_bytes: u64) -> anyhow::Result<Option<SharedText>> {
+    let clip = &config.clip;
+    if clip.model.is_empty() {
+        return Ok(None);
+    }
+    let id = ModelId::new(clip.model.clone());
+    clip::admit(&id, memory_bytes, clip.force)?;
+    let files = locate::locate(dir, &clip.model)?;
+    let tower = TextTower::new(id, clip.text_idle_s, loader(files.path(Role::Text).map(Path::to_owned)));
+    Ok(Some(Arc::new(Mutex::new(tower))))
+}
+
 fn load_classifier(dir: &Path) -> anyhow::Result<(SoundClassifier, String)> {
     let files = locate::locate(dir, YAMNET)?;
     let graph = files.path(Role::Sound).context("the manifest names no graph of YAMNet")?;

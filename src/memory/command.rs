@@ -56,6 +56,7 @@ pub(crate) enum Question {
     Prune(Timestamp, Reply<usize>),
     Keep { budget: Budget, now: Option<Timestamp>, reply: Reply<Eviction> },
     Mend(Reply<Mending>),
+    Store(Vec<EpisodeRecord>, Reply<Vec<Stored>>),
 }
 
 impl RowCommand {
@@ -97,8 +98,24 @@ impl Question {
             Self::Prune(_, reply) => drop(reply.send(Err(error))),
             Self::Keep { reply, .. } => drop(reply.send(Err(error))),
             Self::Mend(reply) => drop(reply.send(Err(error))),
+            Self::Store(_, reply) => drop(reply.send(Err(error))),
         }
     }
+}
+
+/// What became of an episode whose caller waited for its commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored {
+    /// It is new.
+    New,
+    /// It was known and is different.
+    Updated,
+    /// It was known and is the same.
+    Known,
+    /// It was forgotten or has expired, and stays so.
+    Blocked,
+    /// It could not be stored as it was; the sentence says why. The others are.
+    Refused(String),
 }
 
 /// What the writer has done since it started. Rows count once their commit is on the disk.

@@ -61,6 +61,14 @@ pub(crate) fn load(
     Ok(bytes.as_deref().and_then(decode))
 }
 
+/// The number of values of a vector of that model and kind: any of them, because they all have the same.
+pub(crate) fn dims(connection: &Connection, model_id: &ModelId, kind: EmbeddingKind) -> rusqlite::Result<Option<u32>> {
+    connection
+        .prepare_cached("SELECT dims FROM embeddings WHERE model_id = ?1 AND kind = ?2 LIMIT 1")?
+        .query_row((model_id.as_str(), kind.as_str()), |row| row.get(0))
+        .optional()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

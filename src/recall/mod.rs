@@ -2,6 +2,7 @@
 //!
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
+pub mod context;
 pub mod expansion;
 pub mod fusion;
 pub mod names;
