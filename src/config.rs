@@ -62,6 +62,8 @@ pub struct Config {
     pub presence: crate::perception::presence::Config,
     /// Moments that are made without being asked for.
     pub moments: crate::episodes::coincidence::Config,
+    /// What counts as alike when something is searched for.
+    pub search: crate::recall::score::Config,
     /// People to be recognised.
     pub people: Vec<Person>,
     /// Places with a name.
@@ -215,7 +217,9 @@ fn known_keys() -> toml::Table {
     let hours = mute::Hours { sensors: sensors.clone(), from: "22:00".to_owned(), to: "07:00".to_owned() };
     let zone = mute::Zone { sensors, place: "Home".to_owned() };
     let mute = mute::Config { schedule: vec![hours], zones: vec![zone] };
-    let example = Config { people: vec![person], places: vec![place], mute, ..Config::default() };
+    let model = crate::recall::score::ModelMarks { id: "model".to_owned(), ..Default::default() };
+    let search = crate::recall::score::Config { models: vec![model], ..Default::default() };
+    let example = Config { people: vec![person], places: vec![place], mute, search, ..Config::default() };
     toml::Table::try_from(example).unwrap_or_default()
 }
 
@@ -234,6 +238,7 @@ impl Config {
             ("place", self.place_config().mistakes()),
             ("spatial", self.spatial.mistakes()),
             ("presence", self.presence_config().mistakes()),
+            ("search", self.search.mistakes()),
         ];
         let mistake = |(path, sentence): (&str, String)| check::Mistake { path: path.to_owned(), sentence };
         sections

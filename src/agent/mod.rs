@@ -29,6 +29,7 @@ pub mod recorder;
 pub mod recording;
 pub mod replay;
 pub mod run;
+pub mod search;
 pub mod senses;
 pub mod sensor_thread;
 pub mod sentences;

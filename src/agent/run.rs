@@ -18,6 +18,7 @@ use crate::agent::machine;
 use crate::agent::moments;
 use crate::agent::moments::MomentFolder;
 use crate::agent::run::segment::Segment;
+use crate::agent::search::Desk;
 use crate::agent::status::StatusCell;
 use crate::config::Loaded;
 use crate::domain::id::DeviceId;
@@ -83,6 +84,7 @@ struct Resident<'a> {
     device_id: DeviceId,
     boot_id: String,
     status: StatusCell,
+    desk: Arc<Desk>,
     orders: mpsc::Receiver<Order>,
     signals: &'a Signals,
     options: &'a Options,
@@ -117,7 +119,9 @@ pub fn run(loaded: Loaded, options: Options, signals: &Signals, tell: &mut dyn F
     let runtime_dir = control::runtime_dir(&loaded.config.agent.runtime_dir, &loaded.data_dir);
     let metrics = loaded.config.agent.metrics.parse().ok();
     let socket = runtime_dir.join(control::SOCKET);
-    let (server, orders) = Server::start(ServerOptions { socket, metrics, status: status.clone() })?;
+    let desk = Arc::new(Desk::new(&loaded.data_dir, writer.raiser(), Arc::clone(&clock)));
+    let control = ServerOptions { socket, metrics, status: status.clone(), desk: Arc::clone(&desk) };
+    let (server, orders) = Server::start(control)?;
     let data_dir = loaded.data_dir.clone();
     let resident = Resident {
         started_ms: clock.monotonic_ms(),
@@ -128,6 +132,7 @@ pub fn run(loaded: Loaded, options: Options, signals: &Signals, tell: &mut dyn F
         device_id,
         boot_id: machine::boot_id(),
         status,
+        desk,
         orders,
         signals,
         options: &options,

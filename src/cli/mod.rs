@@ -17,6 +17,7 @@ pub mod config;
 pub mod devices;
 pub mod doctor;
 pub mod episodes;
+pub mod filter;
 pub mod models;
 pub mod mute;
 pub mod output;
@@ -24,6 +25,7 @@ pub mod progress;
 pub mod record;
 pub mod replay;
 pub mod run;
+pub mod search;
 pub mod show;
 pub mod stats;
 pub mod status;
@@ -53,7 +55,8 @@ struct Cli {
 }
 
 const LONG_ABOUT: &str = "percept listens, looks, locates and notices who is near, understands it on the device, and \
-remembers it as episodes.\n\nTry: percept doctor; percept run; percept replay SESSION; percept episodes --since yesterday; percept show ID";
+remembers it as episodes.\n\nTry: percept doctor; percept run; percept replay SESSION; percept episodes --since yesterday; \
+percept search \"a dog barks\"; percept show ID";
 
 /// Options of every command.
 #[derive(Debug, Clone, clap::Args)]
@@ -93,6 +96,8 @@ enum Command {
     Replay(replay::Args),
     /// List what is remembered
     Episodes(episodes::Args),
+    /// Find episodes by words, by likeness, and by what is known of them; the best first
+    Search(search::Args),
     /// Show one episode with everything that belongs to it
     Show(show::Args),
     /// Count what the store holds
@@ -149,6 +154,7 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Unmute(args) => mute::unmute(args, &cli.shared, io),
         Command::Replay(args) => replay::run(args, &cli.shared, io),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
+        Command::Search(args) => search::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),

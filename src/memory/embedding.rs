@@ -61,6 +61,30 @@ pub(crate) fn load(
     Ok(bytes.as_deref().and_then(decode))
 }
 
+/// The number of values of a vector of that model and kind: any of them, because they all have the same.
+pub(crate) fn dims(connection: &Connection, model_id: &ModelId, kind: EmbeddingKind) -> rusqlite::Result<Option<u32>> {
+    connection
+        .prepare_cached("SELECT dims FROM embeddings WHERE model_id = ?1 AND kind = ?2 LIMIT 1")?
+        .query_row((model_id.as_str(), kind.as_str()), |row| row.get(0))
+        .optional()
+}
+
+/// Every vector of an episode, by model and kind; one whose bytes are no vector is left out.
+pub(crate) fn all(connection: &Connection, episode_id: &str) -> rusqlite::Result<Vec<Embedding>> {
+    let mut statement = connection
+        .prepare_cached("SELECT model_id, kind, vector FROM embeddings WHERE episode_id = ?1 ORDER BY model_id, kind")?;
+    let mut rows = statement.query([episode_id])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let kind: String = row.get(1)?;
+        let kind = KINDS.into_iter().find(|known| known.as_str() == kind);
+        if let (Some(kind), Some(vector)) = (kind, decode(row.get_ref(2)?.as_blob()?)) {
+            found.push(Embedding { model_id: ModelId::new(row.get::<_, String>(0)?), kind, vector });
+        }
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

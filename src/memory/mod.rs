@@ -43,7 +43,7 @@ pub mod sessions;
 pub mod similarity;
 pub mod stats;
 pub mod store;
-mod strength;
+pub mod strength;
 mod tombstones;
 mod worker;
 pub mod writer;

@@ -3,6 +3,7 @@
 //! In: a data directory. Out: a [`Reader`]: a read-only connection with the queries of its sibling files.
 //! Never: writes, locks out the writer, or waits for it.
 
+use crate::domain::episode::Embedding;
 use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
@@ -10,6 +11,7 @@ use crate::domain::id::SessionId;
 use crate::memory::detail;
 use crate::memory::detail::EpisodeDetail;
 use crate::memory::dump;
+use crate::memory::embedding;
 use crate::memory::error::StoreError;
 use crate::memory::glance;
 use crate::memory::glance::Glance;
@@ -27,7 +29,9 @@ use crate::memory::search::Hit;
 use crate::memory::search::SearchQuery;
 use crate::memory::sessions;
 use crate::memory::sessions::SessionRow;
+use crate::memory::similarity;
 use crate::memory::similarity::Similarity;
+use crate::memory::similarity::Space;
 use crate::memory::stats;
 use crate::memory::stats::Stats;
 use crate::memory::store;
@@ -100,6 +104,22 @@ impl Reader {
     /// [`StoreError`] of the read; [`StoreError::Refused`] for a vector that is empty or not finite.
     pub fn search(&self, similarity: &mut Similarity, query: &SearchQuery) -> Result<Vec<Hit>, StoreError> {
         self.at_one_state(|connection| search::search(connection, &self.path, similarity, query))
+    }
+
+    /// The vectors of an episode, by model and kind.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn vectors(&self, id: EpisodeId) -> Result<Vec<Embedding>, StoreError> {
+        self.read(|connection| embedding::all(connection, &id.to_string()))
+    }
+
+    /// Every model and kind of stored vector.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn spaces(&self) -> Result<Vec<Space>, StoreError> {
+        self.read(similarity::spaces)
     }
 
     /// One episode with everything that belongs to it.

@@ -68,3 +68,27 @@ impl Similarity {
         Ok(found)
     }
 }
+
+/// Every space of the store.
+pub(crate) fn spaces(connection: &Connection) -> rusqlite::Result<Vec<Space>> {
+    // One step of the index for each space, however many rows it has.
+    let mut statement = connection.prepare_cached(
+        "WITH RECURSIVE model(id) AS (
+           SELECT min(model_id) FROM embeddings
+           UNION ALL SELECT (SELECT min(model_id) FROM embeddings WHERE model_id > model.id) FROM model WHERE id IS NOT NULL)
+         SELECT id FROM model WHERE id IS NOT NULL",
+    )?;
+    let models: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut found = Vec::new();
+    for model in models {
+        for kind in embedding::KINDS {
+            let is_there: bool = connection
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM embeddings WHERE model_id = ?1 AND kind = ?2)")?
+                .query_row((&model, kind.as_str()), |row| row.get(0))?;
+            if is_there {
+                found.push(Space { model_id: ModelId::new(model.clone()), kind });
+            }
+        }
+    }
+    Ok(found)
+}

@@ -10,6 +10,7 @@ mod answers;
 
 use crate::domain::disposition::Disposition;
 use crate::domain::id::DeviceId;
+use crate::domain::id::EpisodeId;
 use crate::domain::id::SessionId;
 use crate::domain::time::Clock;
 use crate::memory::command::Command;
@@ -25,6 +26,7 @@ use crate::memory::strength::Raised;
 use crate::memory::writer::GROUP_MS;
 use crate::memory::writer::GROUP_ROWS_MAX;
 use crate::memory::writer::STRENGTH_MS;
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -37,16 +39,26 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue<Command>,
     counters: Mutex<Counters>,
     end_reason: Mutex<Option<String>>,
+    /// What of the raised strength is not written yet, for searches that must count it.
+    raised: Mutex<BTreeMap<EpisodeId, u32>>,
 }
 
 impl Shared {
     pub(crate) fn new(queue: Queue<Command>) -> Self {
-        Self { queue, counters: Mutex::default(), end_reason: Mutex::default() }
+        Self { queue, counters: Mutex::default(), end_reason: Mutex::default(), raised: Mutex::default() }
     }
 
     pub(crate) fn counters(&self) -> Counters {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Counters { sends_blocked: self.queue.blocked_total(), rows_shed: self.queue.shed_total(), ..counters }
+    }
+
+    pub(crate) fn raised(&self) -> BTreeMap<EpisodeId, u32> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_raised(&self, raised: &Raised) {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).clone_from(raised.by());
     }
 
     pub(crate) fn end_reason(&self) -> String {
@@ -113,6 +125,7 @@ impl Worker {
                 Popped::Item(Command::Row(row)) => self.take(row),
                 Popped::Item(Command::Raise(ids)) => {
                     self.raised.take(ids, self.clock.monotonic_ms());
+                    self.shared.set_raised(&self.raised);
                     Ok(())
                 }
                 Popped::Item(Command::Question(question)) if is_full => self.answer_ahead(question),
@@ -189,6 +202,7 @@ impl Worker {
         let at_store = |error| StoreError::from_sqlite(&self.store.path, error);
         let result = commit::transaction(&self.store, |connection| raised.write(connection).map_err(at_store));
         self.raised.settle(result.is_ok(), now_ms);
+        self.shared.set_raised(&self.raised);
         result
     }
 

@@ -37,6 +37,7 @@ use crate::memory::retention::Budget;
 use crate::memory::sessions::Registration;
 use crate::memory::sessions::Session;
 use crate::memory::store::Store;
+use crate::memory::strength::Raiser;
 use crate::memory::worker::Shared;
 use crate::memory::worker::Worker;
 use std::path::PathBuf;
@@ -124,6 +125,12 @@ impl Writer {
     /// As [`Writer::append`].
     pub fn raise_strength(&self, ids: Vec<EpisodeId>) -> Result<(), StoreError> {
         self.shared.queue.push(Command::Raise(ids)).map_err(|rejected| self.rejected(rejected))
+    }
+
+    /// The same for threads that may outlive the writer.
+    #[must_use]
+    pub fn raiser(&self) -> Raiser {
+        Raiser::new(Arc::clone(&self.shared))
     }
 
     /// Registers a session, or says what is known of it.

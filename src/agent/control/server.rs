@@ -7,6 +7,8 @@ use super::ORDERS_MAX;
 use super::Order;
 use super::metrics;
 use super::socket;
+use crate::agent::search;
+use crate::agent::search::Desk;
 use crate::agent::status::StatusCell;
 use anyhow::Context as _;
 use axum::Json;
@@ -23,9 +25,11 @@ use axum::routing::post;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
 use tokio::sync::watch;
 
@@ -35,6 +39,9 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 /// Longest wait for the loop's answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
+/// Searches under way or waiting at most; a further one is answered with 503.
+const SEARCHES_MAX: usize = 8;
+
 /// What the server needs.
 pub struct ServerOptions {
     /// Where the socket stands.
@@ -43,6 +50,8 @@ pub struct ServerOptions {
     pub metrics: Option<SocketAddr>,
     /// What the agent says about itself.
     pub status: StatusCell,
+    /// Answers searches.
+    pub desk: Arc<Desk>,
 }
 
 /// The running server. Dropping it removes the socket.
@@ -56,6 +65,8 @@ pub struct Server {
 struct Shared {
     status: StatusCell,
     orders: mpsc::SyncSender<Order>,
+    desk: Arc<Desk>,
+    searches: Arc<Semaphore>,
 }
 
 impl Server {
@@ -68,7 +79,12 @@ impl Server {
         let metrics = options.metrics.map(listen_loopback).transpose()?;
         let (orders, inbox) = mpsc::sync_channel(ORDERS_MAX);
         let (stop, stopped) = watch::channel(false);
-        let shared = Shared { status: options.status, orders };
+        let shared = Shared {
+            status: options.status,
+            orders,
+            desk: options.desk,
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
+        };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the control")?;
         let thread = std::thread::Builder::new()
@@ -139,6 +155,7 @@ fn control() -> Router<Shared> {
         .route("/v1/mute", post(mute))
         .route("/v1/unmute", post(unmute))
         .route("/v1/capture", post(capture))
+        .route("/v1/search", post(search))
         .route("/v1/reload", post(|State(shared): State<Shared>| async move { shared.order(Action::Reload).await }))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
@@ -164,6 +181,31 @@ async fn unmute(State(shared): State<Shared>, body: Result<Json<Mute>, JsonRejec
 
 async fn capture(State(shared): State<Shared>, body: Result<Json<Capture>, JsonRejection>) -> Response {
     shared.order_of(body.map(|Json(capture)| Action::Capture(capture))).await
+}
+
+/// On a thread of its own: neither the loop nor other requests wait for it.
+async fn search(State(shared): State<Shared>, body: Result<Json<search::Request>, JsonRejection>) -> Response {
+    let request = match body {
+        Ok(Json(request)) => request,
+        Err(rejection) => {
+            return problem(rejection.status(), "The request is not understood", &rejection.body_text());
+        }
+    };
+    let Ok(permit) = Arc::clone(&shared.searches).try_acquire_owned() else {
+        return problem(StatusCode::SERVICE_UNAVAILABLE, "The agent is busy", "too many searches wait; try again");
+    };
+    let work = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        shared.desk.answer(&request)
+    });
+    match tokio::time::timeout(ANSWER_WITHIN, work).await {
+        Ok(Ok(Ok(answer))) => Json(answer).into_response(),
+        Ok(Ok(Err(error))) => {
+            problem(StatusCode::UNPROCESSABLE_ENTITY, "The agent cannot do that", &format!("{error:#}"))
+        }
+        Ok(Err(error)) => problem(StatusCode::INTERNAL_SERVER_ERROR, "The search broke off", &error.to_string()),
+        Err(_) => problem(StatusCode::GATEWAY_TIMEOUT, "The agent did not answer", "the search takes too long"),
+    }
 }
 
 impl Shared {

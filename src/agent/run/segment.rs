@@ -76,6 +76,7 @@ impl<'a> Segment<'a> {
         let started = resident.clock.stamp();
         let models = Models::load(&config, &loaded.models_dir(), crate::agent::machine::memory_bytes(), started);
         models.missing().iter().for_each(|sentence| tell(sentence));
+        resident.desk.equip(&config, &models);
         let capture = Capture {
             device_id: resident.device_id.clone(),
             session_id: SessionId::new(uuid::Uuid::new_v4().to_string()),
