@@ -54,6 +54,8 @@ pub(crate) enum Question {
     Prune(Timestamp, Reply<usize>),
     Keep { budget: Budget, now: Option<Timestamp>, reply: Reply<Eviction> },
     Mend(Reply<Mending>),
+    Tend(Reply<bool>),
+    ForgetVectors(Reply<()>),
 }
 
 impl RowCommand {
@@ -95,6 +97,8 @@ impl Question {
             Self::Prune(_, reply) => drop(reply.send(Err(error))),
             Self::Keep { reply, .. } => drop(reply.send(Err(error))),
             Self::Mend(reply) => drop(reply.send(Err(error))),
+            Self::Tend(reply) => drop(reply.send(Err(error))),
+            Self::ForgetVectors(reply) => drop(reply.send(Err(error))),
         }
     }
 }

@@ -39,6 +39,7 @@ mod rows;
 pub mod salvage;
 pub mod schema;
 pub mod sessions;
+pub mod similarity;
 pub mod stats;
 pub mod store;
 mod tombstones;

@@ -24,6 +24,10 @@ use crate::memory::schema;
 use crate::memory::schema::Found;
 use crate::memory::sessions;
 use crate::memory::sessions::SessionRow;
+use crate::memory::similarity;
+use crate::memory::similarity::Neighbour;
+use crate::memory::similarity::Similarity;
+use crate::memory::similarity::Space;
 use crate::memory::stats;
 use crate::memory::stats::Stats;
 use crate::memory::store;
@@ -112,6 +116,30 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.read(sessions::all)
+    }
+
+    /// Every model and kind of stored vector.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn spaces(&self) -> Result<Vec<Space>, StoreError> {
+        self.read(similarity::spaces)
+    }
+
+    /// The nearest episodes of one space: see [`Similarity`]. `allowed` gets row numbers of episodes and is asked before
+    /// any limit.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a query that is empty or not finite, and [`StoreError`] of the read.
+    pub fn nearest(
+        &self,
+        similarity: &mut Similarity,
+        space: &Space,
+        query: &[f32],
+        limit: usize,
+        allowed: Option<&dyn Fn(i64) -> bool>,
+    ) -> Result<Vec<Neighbour>, StoreError> {
+        similarity.nearest(&self.connection, space, query, limit, allowed)
     }
 
     /// Counts of everything.

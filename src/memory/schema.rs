@@ -7,6 +7,7 @@
 //! |---|---|
 //! | 1 | all tables of DESIGN section 3 |
 //! | 2 | `media.state`, indexes for the disk budget |
+//! | 3 | row numbers of vectors come from the revisions |
 //!
 //! Old migrations are never edited.
 
@@ -20,11 +21,11 @@ use std::path::Path;
 pub const APPLICATION_ID: u32 = 0x5043_5054;
 
 /// The version of the newest migration.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Migration `n` stands at `n - 1`.
 const MIGRATIONS: [&str; SCHEMA_VERSION as usize] =
-    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
 
 const HEADER_BYTES: usize = 100;
 pub(crate) const MAGIC: &[u8; 16] = b"SQLite format 3\0";

@@ -1,0 +1,2 @@
+-- Migration 3: numbers of vectors come from the store's revisions from here on, so that none is ever given twice.
+UPDATE store SET next_revision = max(next_revision, (SELECT coalesce(max(row_id), 0) + 1 FROM embeddings));
