@@ -62,6 +62,8 @@ pub struct Config {
     pub presence: crate::perception::presence::Config,
     /// Moments that are made without being asked for.
     pub moments: crate::episodes::coincidence::Config,
+    /// When episodes that are alike are linked.
+    pub links: crate::recall::links::Cuts,
     /// People to be recognised.
     pub people: Vec<Person>,
     /// Places with a name.
@@ -234,6 +236,7 @@ impl Config {
             ("place", self.place_config().mistakes()),
             ("spatial", self.spatial.mistakes()),
             ("presence", self.presence_config().mistakes()),
+            ("links", self.links.mistakes()),
         ];
         let mistake = |(path, sentence): (&str, String)| check::Mistake { path: path.to_owned(), sentence };
         sections

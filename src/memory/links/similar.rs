@@ -127,9 +127,12 @@ fn near(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite::R
     for own in vectors_of(connection, id)? {
         let mut codes = vec![0; own.vector.len()];
         similarity::quantise(&own.vector, &mut codes);
+        let space = |kind| Key { model_id: own.model_id.clone(), kind, dims: own.vector.len() };
+        // Searches want it indexed even if it is never linked.
+        context.companion.borrow_mut().catch_up(connection, &space(own.kind))?;
         for kind in KINDS {
-            let Some(pair) = Pair::of(own.kind, kind) else { continue };
-            let key = Key { model_id: own.model_id.clone(), kind, dims: own.vector.len() };
+            let Some(pair) = Pair::of(own.kind, kind).filter(|pair| can_link(context, *pair)) else { continue };
+            let key = space(kind);
             let rows = context.companion.borrow_mut().near(connection, &key, &codes, NEAR_MAX)?;
             for (row_id, _) in rows {
                 found.extend(tie(connection, context, (id, &own), pair, row_id)?);
@@ -137,6 +140,11 @@ fn near(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite::R
         }
     }
     Ok(found)
+}
+
+/// Whether any cosine reaches the cut.
+fn can_link(context: &Context<'_>, pair: Pair) -> bool {
+    context.companion.borrow().cuts.of(pair) <= 1.0
 }
 
 fn vectors_of(connection: &Connection, id: &str) -> rusqlite::Result<Vec<Own>> {

@@ -97,7 +97,17 @@ impl Companion {
         }
     }
 
-    /// About the nearest `count` rows of a space, itself brought up to date before: numbers of vector and episode.
+    /// Brings the graphs of a space up to date, as far as that can be done at once.
+    pub(crate) fn catch_up(&mut self, connection: &Connection, key: &Key) -> rusqlite::Result<()> {
+        let is_behind = match self.index(connection, key)? {
+            Some(index) => index.catch_up(connection)?,
+            None => false,
+        };
+        self.is_behind |= is_behind;
+        Ok(())
+    }
+
+    /// About the nearest `count` rows of a space, which is brought up to date before: numbers of vector and episode.
     pub(crate) fn near(
         &mut self,
         connection: &Connection,
@@ -105,12 +115,9 @@ impl Companion {
         codes: &[i8],
         count: usize,
     ) -> rusqlite::Result<Vec<(i64, i64)>> {
+        self.catch_up(connection, key)?;
         self.needs_rest = true;
-        let Some(index) = self.index(connection, key)? else { return Ok(Vec::new()) };
-        let is_behind = index.catch_up(connection)?;
-        let found = index.near(codes, count);
-        self.is_behind |= is_behind;
-        Ok(found)
+        Ok(self.indexes.get_mut(key).map_or_else(Vec::new, |index| index.near(codes, count)))
     }
 
     fn index(&mut self, connection: &Connection, key: &Key) -> rusqlite::Result<Option<&mut SpaceIndex>> {

@@ -40,6 +40,10 @@ const SAVED_EVERY: usize = 8_192;
 /// Up to this many rows a growing segment is looked through whole: exact, and as fast as the graph.
 const WHOLE_ROWS_MAX: usize = 2_048;
 
+/// Segments asked for neighbours, the newest ones: each costs a tenth of a millisecond, and a link must cost the same however
+/// old the store is. With 512 values it is the newest 260,000 vectors of a space that a new one is linked among.
+const SEGMENTS_ASKED_MAX: usize = 8;
+
 /// The graphs of one space.
 #[derive(Debug)]
 pub(crate) struct SpaceIndex {
@@ -179,7 +183,7 @@ impl SpaceIndex {
         } else {
             self.growing.nearest(codes, count, graph::EFFORT_TO_FIND)
         };
-        for segment in &mut self.done {
+        for segment in self.done.iter_mut().rev().take(SEGMENTS_ASKED_MAX) {
             if segment.graph.is_none() {
                 let Segment { manifest, checked, .. } = segment;
                 segment.graph = segments::open(&self.folder, &self.key, manifest, checked, Graph::view);
