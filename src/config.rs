@@ -64,6 +64,8 @@ pub struct Config {
     pub moments: crate::episodes::coincidence::Config,
     /// What counts as alike when something is searched for.
     pub search: crate::recall::score::Config,
+    /// When episodes that are alike are linked.
+    pub links: crate::recall::links::Cuts,
     /// People to be recognised.
     pub people: Vec<Person>,
     /// Places with a name.
@@ -239,6 +241,7 @@ impl Config {
             ("spatial", self.spatial.mistakes()),
             ("presence", self.presence_config().mistakes()),
             ("search", self.search.mistakes()),
+            ("links", self.links.mistakes()),
         ];
         let mistake = |(path, sentence): (&str, String)| check::Mistake { path: path.to_owned(), sentence };
         sections

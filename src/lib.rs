@@ -15,7 +15,7 @@
 //! - [`sensors`]: where readings come from. Imports `domain`.
 //! - [`perception`]: what is in the readings. Imports `domain`.
 //! - [`episodes`]: what is worth remembering. Imports `domain`.
-//! - [`recall`]: what finding again is made of. Imports `domain`.
+//! - [`recall`]: rules of remembering together and finding again. Imports `domain`.
 //! - [`memory`]: the store. Imports `domain` and `recall`.
 //! - [`agent`]: joins them; sees everything. [`config`] puts the stages' settings together.
 //! - [`cli`]: one file per command; sees everything.

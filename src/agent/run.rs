@@ -106,7 +106,8 @@ enum SegmentEnd {
 pub fn run(loaded: Loaded, options: Options, signals: &Signals, tell: &mut dyn FnMut(&str)) -> anyhow::Result<End> {
     let clock = Arc::new(LiveClock::new());
     clock.set_quality(crate::agent::clock_source::quality(clock.wall()));
-    let open = OpenOptions { holder: "percept run".to_owned(), ..OpenOptions::default() };
+    let links = loaded.config.links.clone();
+    let open = OpenOptions { holder: "percept run".to_owned(), links, ..OpenOptions::default() };
     let (store, salvage) = Store::open_or_salvage(&loaded.data_dir, &open, clock.utc())?;
     if let Some(salvage) = &salvage {
         tell(&salvage.sentence());

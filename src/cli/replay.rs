@@ -75,7 +75,8 @@ fn play_all(
     io: &mut Io<'_>,
 ) -> anyhow::Result<usize> {
     let present = Stamp { monotonic_ms: io.clock.monotonic_ms(), utc: io.clock.utc(), quality: ClockQuality::Unset };
-    let options = OpenOptions { holder: "percept replay".to_owned(), ..OpenOptions::default() };
+    let links = loaded.config.links.clone();
+    let options = OpenOptions { holder: "percept replay".to_owned(), links, ..OpenOptions::default() };
     let store = Store::open(&loaded.data_dir, &options)?;
     let device_id = store.identity().device_id.clone();
     let writer = Writer::spawn(store, Box::new(SystemClock::new()))?;

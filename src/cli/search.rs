@@ -136,7 +136,8 @@ mod tests {
     use serde_json::json;
 
     fn found() -> Metadata {
-        let parts = json!({"recency": 0.5, "importance": 0.6, "relevance": 1.0, "relevant_by": "words", "strength": 0.0});
+        let parts =
+            json!({"recency": 0.5, "importance": 0.6, "relevance": 1.0, "relevant_by": "words", "strength": 0.0});
         let object = json!({
             "id": "01234567-89ab-5def-8123-456789abcdef", "timestamp": 0, "modality": "audio", "content": "A dog\nbarks",
             "score": 3.1, "score_parts": parts,

@@ -66,7 +66,7 @@ pub(crate) fn append(
     embedding::put(connection, &id, &record.embeddings)?;
     media::put(connection, context, &id, files)?;
     graph::put(connection, context, &episode, &record.facts, shift_ms)?;
-    links::relink(connection, &episode)?;
+    links::relink(connection, context, &episode)?;
     Ok(unused.map_or(Outcome::Inserted, Outcome::Updated))
 }
 
@@ -74,6 +74,7 @@ pub(crate) fn append(
 /// or has them already.
 pub(crate) fn add_vectors(
     connection: &Connection,
+    context: &Context<'_>,
     id: &EpisodeId,
     embeddings: &[Embedding],
 ) -> rusqlite::Result<Outcome> {
@@ -85,6 +86,7 @@ pub(crate) fn add_vectors(
     connection
         .prepare_cached("UPDATE episodes SET revision = ?2 WHERE id = ?1")?
         .execute((&id, revision::next(connection)?))?;
+    links::similar::relink(connection, context, &id)?;
     Ok(Outcome::Updated(Vec::new()))
 }
 
@@ -144,6 +146,10 @@ mod tests {
     use crate::domain::time::ClockQuality;
     use crate::domain::time::Timestamp;
     use crate::memory::schema;
+    use crate::memory::similarity::companion::Companion;
+    use crate::recall::links::Cuts;
+    use std::cell::RefCell;
+    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering;
@@ -194,7 +200,9 @@ mod tests {
 
     fn put(connection: &Connection, record: &EpisodeRecord) -> Outcome {
         let relations = ["located_at".to_owned()];
-        let context = Context { store_id: "s", stored_at: Timestamp::from_millis(0), single_valued: &relations };
+        let companion = RefCell::new(Companion::new(Path::new("/nowhere"), "s", Cuts::default()));
+        let stored_at = Timestamp::from_millis(0);
+        let context = Context { store_id: "s", stored_at, single_valued: &relations, companion: &companion };
         append(connection, &context, record, &[]).unwrap()
     }
 

@@ -115,7 +115,7 @@ fn move_episodes(
     }
     for id in &ids {
         if let Some(episode) = rows::load(connection, id)? {
-            links::relink(connection, &episode)?;
+            links::co_occurrence::relink(connection, &episode)?;
         }
     }
     Ok(ids.len() as u64)

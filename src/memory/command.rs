@@ -56,6 +56,8 @@ pub(crate) enum Question {
     Prune(Timestamp, Reply<usize>),
     Keep { budget: Budget, now: Option<Timestamp>, reply: Reply<Eviction> },
     Mend(Reply<Mending>),
+    Tend(Reply<bool>),
+    ForgetVectors(Reply<()>),
 }
 
 impl RowCommand {
@@ -97,6 +99,8 @@ impl Question {
             Self::Prune(_, reply) => drop(reply.send(Err(error))),
             Self::Keep { reply, .. } => drop(reply.send(Err(error))),
             Self::Mend(reply) => drop(reply.send(Err(error))),
+            Self::Tend(reply) => drop(reply.send(Err(error))),
+            Self::ForgetVectors(reply) => drop(reply.send(Err(error))),
         }
     }
 }

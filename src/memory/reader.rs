@@ -30,6 +30,7 @@ use crate::memory::search::SearchQuery;
 use crate::memory::sessions;
 use crate::memory::sessions::SessionRow;
 use crate::memory::similarity;
+use crate::memory::similarity::Neighbour;
 use crate::memory::similarity::Similarity;
 use crate::memory::similarity::Space;
 use crate::memory::stats;
@@ -144,6 +145,22 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.read(sessions::all)
+    }
+
+    /// The nearest episodes of one space: see [`Similarity`]. `allowed` gets row numbers of episodes and is asked before
+    /// any limit.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a query that is empty or not finite, and [`StoreError`] of the read.
+    pub fn nearest(
+        &self,
+        similarity: &mut Similarity,
+        space: &Space,
+        query: &[f32],
+        limit: usize,
+        allowed: Option<&dyn Fn(i64) -> bool>,
+    ) -> Result<Vec<Neighbour>, StoreError> {
+        similarity.nearest(&self.connection, space, query, limit, allowed)
     }
 
     /// Counts of everything.

@@ -6,6 +6,7 @@
 use crate::domain::time::ClockQuality;
 use crate::domain::time::Timestamp;
 use crate::memory::graph;
+use crate::memory::links;
 use crate::memory::media;
 use crate::memory::revision::Context;
 use crate::memory::tombstones;
@@ -18,9 +19,11 @@ pub const SESSION_KEPT_MS: i64 = 3 * 3_600_000;
 /// Most rows one pruning removes, so that it never holds up the writer for long; call again while it returns this many.
 pub const PRUNE_ROWS_MAX: usize = 500;
 
-/// Removes one episode. Vectors, strength, links and full text go with the row.
+/// Removes one episode. Vectors, strength, links and full text go with the row; who was linked to it looks for another in
+/// the writer's next idle moment.
 pub(crate) fn remove(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite::Result<Vec<String>> {
     graph::remove(connection, context, id)?;
+    links::similar::before_removal(connection, context, id)?;
     let unused = media::remove(connection, id)?;
     connection.prepare_cached("DELETE FROM episodes WHERE id = ?1")?.execute([id])?;
     Ok(unused)

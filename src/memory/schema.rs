@@ -7,6 +7,7 @@
 //! |---|---|
 //! | 1 | all tables of DESIGN section 3 |
 //! | 2 | `media.state`, indexes for the disk budget |
+//! | 3 | row numbers of vectors come from the revisions |
 //!
 //! Old migrations are never edited.
 

@@ -143,7 +143,8 @@ fn check_vectors(connection: &Connection, path: &Path, query: &SearchQuery) -> R
         if vector.is_empty() || !length.is_finite() || length < f64::MIN_POSITIVE {
             return Err(StoreError::BadQuery(format!("{name} must have finite values that are not all 0")));
         }
-        let stored = embedding::dims(connection, model_id, *kind).map_err(|error| StoreError::from_sqlite(path, error))?;
+        let stored =
+            embedding::dims(connection, model_id, *kind).map_err(|error| StoreError::from_sqlite(path, error))?;
         if let Some(dims) = stored.filter(|dims| usize::try_from(*dims).is_ok_and(|dims| dims != vector.len())) {
             return Err(StoreError::BadQuery(format!("{name} has {} values, those stored have {dims}", vector.len())));
         }

@@ -16,8 +16,11 @@ use crate::memory::salvage::Salvage;
 use crate::memory::salvage::swap;
 use crate::memory::schema;
 use crate::memory::schema::Found;
+use crate::memory::similarity::companion::Companion;
+use crate::recall::links::Cuts;
 use rusqlite::Connection;
 use rusqlite::OpenFlags;
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::PermissionsExt;
@@ -51,6 +54,8 @@ pub struct OpenOptions {
     pub store_id: Option<StoreId>,
     /// Relations of which a subject has one at a time: a newer fact ends the older one.
     pub single_valued: Vec<String>,
+    /// The least cosines of links between episodes that are alike.
+    pub links: Cuts,
 }
 
 impl Default for OpenOptions {
@@ -60,6 +65,7 @@ impl Default for OpenOptions {
             device_id: None,
             store_id: None,
             single_valued: vec!["located_at".to_owned()],
+            links: Cuts::default(),
         }
     }
 }
@@ -81,6 +87,7 @@ pub struct Store {
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
     pub(crate) single_valued: Vec<String>,
+    pub(crate) companion: RefCell<Companion>,
     _lock: DirLock,
 }
 
@@ -146,7 +153,9 @@ impl Store {
 
     fn locked(dir: &Path, options: &OpenOptions, connection: Connection, identity: Identity, lock: DirLock) -> Self {
         let (path, single_valued) = (dir.join(STORE_FILE), options.single_valued.clone());
-        Self { connection, dir: dir.to_path_buf(), path, identity, single_valued, _lock: lock }
+        let companion = Companion::new(dir, identity.store_id.as_str(), options.links.clone());
+        let companion = RefCell::new(companion);
+        Self { connection, dir: dir.to_path_buf(), path, identity, single_valued, companion, _lock: lock }
     }
 
     /// Who this store is.

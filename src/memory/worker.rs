@@ -3,6 +3,8 @@
 //! A group that cannot be committed stays and is tried again as a whole, so rows keep their order and none is half stored.
 //! A row that SQLite refuses is set aside with its id and the rest of the group goes on (see [`crate::memory::commit`]).
 //!
+//! In idle moments it does slices of what is kept beside the store (see [`crate::memory::similarity::companion`]).
+//!
 //! While a session is replaced there is one open transaction instead: groups go into it without a commit, and a failure
 //! takes all of it back (see [`crate::memory::sessions`]).
 
@@ -18,6 +20,7 @@ use crate::memory::command::Counters;
 use crate::memory::command::RowCommand;
 use crate::memory::commit;
 use crate::memory::error::StoreError;
+use crate::memory::links;
 use crate::memory::media;
 use crate::memory::queue::Popped;
 use crate::memory::queue::Queue;
@@ -32,6 +35,12 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
+
+/// The queue must have been empty for so long before the thread turns to what can wait.
+const IDLE_WAIT: Duration = Duration::from_millis(50);
+
+/// Episodes that look for another link in one slice.
+const REFILLED_MAX: usize = 16;
 
 /// What the thread and its handle share.
 #[derive(Debug)]
@@ -133,7 +142,12 @@ impl Worker {
                     self.answer(question);
                     Ok(())
                 }
-                Popped::Timeout => self.commit_group().and_then(|()| self.write_raised(false)),
+                Popped::Timeout if self.group.is_empty() => {
+                    let written = self.write_raised(false);
+                    self.tend();
+                    written
+                }
+                Popped::Timeout => self.commit_group(),
                 Popped::Closed if self.group.is_empty() => return self.end(),
                 Popped::Closed => {
                     self.commit_group()?;
@@ -152,10 +166,15 @@ impl Worker {
     /// A full group that cannot be committed takes no more rows, but questions still get their answer.
     fn next(&self, is_full: bool) -> Popped<Command> {
         let now_ms = self.clock.monotonic_ms();
-        let group_ms = (!self.group.is_empty()).then(|| self.due_ms.saturating_sub(now_ms).clamp(0, GROUP_MS));
-        let raised_ms = self.raised.due_ms().map(|due_ms| due_ms.saturating_sub(now_ms).clamp(0, STRENGTH_MS));
-        let wait_ms = [group_ms, raised_ms].into_iter().flatten().min();
-        let timeout = wait_ms.map(|wait_ms| Duration::from_millis(wait_ms.unsigned_abs()));
+        let until = |due_ms: i64, longest_ms: i64| {
+            Duration::from_millis(due_ms.saturating_sub(now_ms).clamp(0, longest_ms).unsigned_abs())
+        };
+        let timeout = if self.group.is_empty() {
+            let raised = self.raised.due_ms().map(|due_ms| until(due_ms, STRENGTH_MS));
+            [raised, self.has_idle_work().then_some(IDLE_WAIT)].into_iter().flatten().min()
+        } else {
+            Some(until(self.due_ms, GROUP_MS))
+        };
         self.shared.queue.pop(timeout, |command| !is_full || matches!(command, Command::Question(_)))
     }
 
@@ -246,11 +265,29 @@ impl Worker {
                 unused.extend(more);
             }
             Err(error) => {
-                commit::roll_back(&self.store.connection);
+                commit::roll_back(&self.store);
                 self.replacement = Some(Replacement::Failed(error));
                 self.shared.count(Counters { rows_lost: group.len() as u64, ..Counters::default() });
             }
         }
+    }
+
+    fn has_idle_work(&self) -> bool {
+        self.replacement.is_none() && self.store.companion.borrow().has_work()
+    }
+
+    /// A slice of what is kept beside the store. `true` while there is more.
+    fn tend(&mut self) -> bool {
+        let context = commit::context(&self.store, self.clock.utc());
+        let is_loosened = self.store.companion.borrow().has_loosened();
+        if is_loosened {
+            // What fails here leaves an episode with a link less than it could have.
+            let _ = commit::transaction(&self.store, |connection| {
+                links::similar::refill(connection, &context, REFILLED_MAX).map_err(|error| self.at_store(error))
+            });
+            return true;
+        }
+        self.store.companion.borrow_mut().tend(&self.store.connection)
     }
 
     fn unlink(&self, unused: &[String]) -> Result<(), StoreError> {
@@ -262,11 +299,17 @@ impl Worker {
     }
 
     fn end(&mut self) -> Result<(), StoreError> {
+        let replacement = self.end_replacement();
+        self.store.companion.borrow_mut().close();
+        replacement
+    }
+
+    fn end_replacement(&mut self) -> Result<(), StoreError> {
         match self.replacement.take() {
             None => self.write_raised(true),
             Some(Replacement::Failed(error)) => Err(error),
             Some(Replacement::Open { session_id, .. }) => {
-                commit::roll_back(&self.store.connection);
+                commit::roll_back(&self.store);
                 Err(StoreError::WrongState(format!(
                     "session {session_id} was not replaced to its end; its old rows stand"
                 )))

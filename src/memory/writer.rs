@@ -191,6 +191,25 @@ impl Writer {
         self.ask(Question::Mend)
     }
 
+    /// Does a slice of what the writer otherwise does in idle moments: indexes of vectors, links in place of lost ones.
+    /// `true` while there is more; who wants all of it done calls again.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, and any [`StoreError`] of the commit before it.
+    pub fn tend(&self) -> Result<bool, StoreError> {
+        self.ask(Question::Tend)
+    }
+
+    /// Removes every vector that is kept beside the store, in files and in memory. It is made again from the rows in idle
+    /// moments, so call it after the rows that must not come back have gone.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, [`StoreError::Io`] when a file cannot be removed, and any
+    /// [`StoreError`] of the commit before it.
+    pub fn forget_vectors(&self) -> Result<(), StoreError> {
+        self.ask(Question::ForgetVectors)
+    }
+
     /// Waits until everything handed over before is committed.
     ///
     /// # Errors

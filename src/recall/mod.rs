@@ -1,5 +1,6 @@
-//! What finding again is made of: pure rules, the same on the device and on central.
+//! What remembering together and finding again are made of: pure rules, the same on the device and on central.
 //!
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
+pub mod links;
 pub mod score;

@@ -55,6 +55,8 @@ impl Worker {
             Question::Prune(now, reply) => drop(reply.send(self.prune(now))),
             Question::Keep { budget, now, reply } => drop(reply.send(self.keep_within(budget, now))),
             Question::Mend(reply) => drop(reply.send(self.mend_media())),
+            Question::Tend(reply) => drop(reply.send(self.tend_now())),
+            Question::ForgetVectors(reply) => drop(reply.send(self.forget_vectors())),
         }
     }
 
@@ -86,7 +88,7 @@ impl Worker {
             .execute_batch("BEGIN IMMEDIATE")
             .and_then(|()| sessions::begin_replacement(connection, &context, session));
         let unused = begun.map_err(|error| {
-            commit::roll_back(connection);
+            commit::roll_back(&self.store);
             self.at_store(error)
         })?;
         let (device_id, session_id) = (session.device_id.clone(), session.session_id.clone());
@@ -131,8 +133,9 @@ impl Worker {
         sessions::complete_replacement(connection, &context, device_id)
             .and_then(|()| sessions::finish(connection, device_id, session_id, counts))
             .and_then(|_| connection.execute_batch("COMMIT"))
+            .map(|()| self.store.companion.borrow_mut().committed())
             .map_err(|error| {
-                commit::roll_back(connection);
+                commit::roll_back(&self.store);
                 self.at_store(error)
             })
     }
@@ -172,6 +175,16 @@ impl Worker {
     fn evict(&self, budget: Budget, now: Option<Timestamp>) -> Result<(Eviction, Vec<String>), StoreError> {
         let context = commit::context(&self.store, self.clock.utc());
         self.ask_store(|connection| eviction::evict(connection, &context, budget, now))
+    }
+
+    fn tend_now(&mut self) -> Result<bool, StoreError> {
+        self.commit_before()?;
+        Ok(self.tend())
+    }
+
+    fn forget_vectors(&mut self) -> Result<(), StoreError> {
+        self.commit_before()?;
+        self.store.companion.borrow_mut().forget()
     }
 
     fn mend_media(&mut self) -> Result<Mending, StoreError> {
