@@ -17,6 +17,7 @@
 //! - [`episodes`]: what is worth remembering. Imports `domain`.
 //! - [`recall`]: rules of remembering together and finding again. Imports `domain`.
 //! - [`memory`]: the store. Imports `domain` and `recall`.
+//! - [`integrations`]: protocols of other programs. Imports `domain`, `memory`, `recall`.
 //! - [`agent`]: joins them; sees everything. [`config`] puts the stages' settings together.
 //! - [`cli`]: one file per command; sees everything.
 
@@ -25,6 +26,7 @@ pub mod cli;
 pub mod config;
 pub mod domain;
 pub mod episodes;
+pub mod integrations;
 pub mod memory;
 pub mod perception;
 pub mod recall;

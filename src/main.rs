@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let clock = percept::domain::time::SystemClock::new();
-    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
+    // Not locked for good: `percept mcp` writes from a thread of its own.
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let mut io = percept::cli::Io {
         out_is_terminal: std::io::stdout().is_terminal(),
         err_is_terminal: std::io::stderr().is_terminal(),

@@ -48,6 +48,8 @@ pub enum Action {
     Unmute(Mute),
     /// Make a moment now.
     Capture(Capture),
+    /// Take in lines that another program hands in: the body of `POST /v1/ingest`.
+    Ingest(Vec<u8>),
     /// Read the config again.
     Reload,
 }

@@ -88,6 +88,13 @@ impl<'a> Recorder<'a> {
         self.sentences.as_mut().map_or(Ok(false), |sentences| sentences.embed_next(self.writer, now))
     }
 
+    /// A handed-in episode's sentence waits for its vector like those of the run's own.
+    pub fn note_sentence(&mut self, id: EpisodeId, sentence: String) {
+        if let Some(sentences) = &mut self.sentences {
+            sentences.note(id, sentence);
+        }
+    }
+
     /// Moments of earlier runs of this boot, whose documents a correction of the clock reaches too.
     pub fn adopt(&mut self, moments: impl IntoIterator<Item = (EpisodeId, Stamp)>) {
         self.moments.extend(moments);

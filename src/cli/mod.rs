@@ -14,10 +14,13 @@ use std::path::PathBuf;
 pub mod agent;
 pub mod capture;
 pub mod config;
+pub mod context;
 pub mod devices;
 pub mod doctor;
 pub mod episodes;
 pub mod filter;
+pub mod ingest;
+pub mod mcp;
 pub mod models;
 pub mod mute;
 pub mod output;
@@ -94,6 +97,12 @@ enum Command {
     Unmute(mute::UnmuteArgs),
     /// Play recorded sessions into the store: sound, pictures, GPS and Bluetooth become episodes
     Replay(replay::Args),
+    /// Take in tool results and notes of other programs: lines of JSON
+    Ingest(ingest::Args),
+    /// Print what is worth knowing now, for another program's prompt
+    Context(context::Args),
+    /// Serve the Model Context Protocol on standard input and output, for language model clients
+    Mcp,
     /// List what is remembered
     Episodes(episodes::Args),
     /// Find episodes by words, by likeness, and by what is known of them; the best first
@@ -153,6 +162,9 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Mute(args) => mute::mute(args, &cli.shared, io),
         Command::Unmute(args) => mute::unmute(args, &cli.shared, io),
         Command::Replay(args) => replay::run(args, &cli.shared, io),
+        Command::Ingest(args) => ingest::run(args, &cli.shared, io),
+        Command::Context(args) => context::run(args, &cli.shared, io),
+        Command::Mcp => mcp::run(&cli.shared),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
         Command::Search(args) => search::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),

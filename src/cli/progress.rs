@@ -41,3 +41,44 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 }
+
+/// Shows how far into a file of lines the reading is.
+pub struct ByteBar {
+    bar: ProgressBar,
+}
+
+impl ByteBar {
+    /// A bar over `length` bytes; without a length it counts up. Hidden where nobody looks.
+    #[must_use]
+    pub fn new(name: &str, length: Option<u64>, io: &Io<'_>) -> Self {
+        let target = if io.err_is_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(length, target);
+        let template = match length {
+            Some(_) => "{prefix} {bar:30} {percent:>3}% {msg} [{elapsed_precise}, {eta} left]",
+            None => "{prefix} {binary_bytes} {msg} [{elapsed_precise}]",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.to_owned());
+        Self { bar }
+    }
+
+    /// So many bytes were read, and so many of the lines were new.
+    pub fn advance(&self, read: u64, new: u64) {
+        self.bar.set_position(read);
+        if !self.bar.is_hidden() {
+            self.bar.set_message(format!("{new} new"));
+        }
+    }
+
+    /// Writes something else to the terminal, without the bar in the way.
+    pub fn aside(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

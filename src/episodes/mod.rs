@@ -8,6 +8,7 @@
 pub mod audio;
 pub mod coincidence;
 pub mod coverage;
+pub mod handed_in;
 pub mod moment;
 pub mod social;
 pub mod spatial;

@@ -58,6 +58,7 @@ pub(crate) enum Question {
     Mend(Reply<Mending>),
     Tend(Reply<bool>),
     ForgetVectors(Reply<()>),
+    Store(Vec<EpisodeRecord>, Reply<Vec<Stored>>),
 }
 
 impl RowCommand {
@@ -101,8 +102,24 @@ impl Question {
             Self::Mend(reply) => drop(reply.send(Err(error))),
             Self::Tend(reply) => drop(reply.send(Err(error))),
             Self::ForgetVectors(reply) => drop(reply.send(Err(error))),
+            Self::Store(_, reply) => drop(reply.send(Err(error))),
         }
     }
+}
+
+/// What became of an episode whose caller waited for its commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored {
+    /// It is new.
+    New,
+    /// It was known and is different.
+    Updated,
+    /// It was known and is the same.
+    Known,
+    /// It was forgotten or has expired, and stays so.
+    Blocked,
+    /// It could not be stored as it was; the sentence says why. The others are.
+    Refused(String),
 }
 
 /// What the writer has done since it started. Rows count once their commit is on the disk.

@@ -4,9 +4,11 @@
 //! Never: writes, locks out the writer, or waits for it.
 
 use crate::domain::episode::Embedding;
+use crate::domain::episode::EmbeddingKind;
 use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
+use crate::domain::id::ModelId;
 use crate::domain::id::SessionId;
 use crate::memory::detail;
 use crate::memory::detail::EpisodeDetail;
@@ -129,6 +131,14 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn episode(&self, id: EpisodeId) -> Result<Option<EpisodeDetail>, StoreError> {
         self.read(|connection| detail::episode(connection, id))
+    }
+
+    /// How many values the stored vectors of a model and kind have; `None` when there is none yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn vector_dims(&self, model_id: &ModelId, kind: EmbeddingKind) -> Result<Option<u32>, StoreError> {
+        self.read(|connection| embedding::dims(connection, model_id, kind))
     }
 
     /// A session, if the store has seen it.

@@ -26,6 +26,7 @@ use crate::memory::command::Counters;
 use crate::memory::command::Question;
 use crate::memory::command::Reply;
 use crate::memory::command::RowCommand;
+use crate::memory::command::Stored;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
 use crate::memory::eviction::Eviction;
@@ -50,6 +51,9 @@ pub const QUEUE_ROWS_MAX: usize = 64;
 
 /// Rows that are committed together at most.
 pub const GROUP_ROWS_MAX: usize = 32;
+
+/// Episodes that [`Writer::store`] takes at a time.
+pub const STORE_ROWS_MAX: usize = 256;
 
 /// The longest a row waits for its commit, in milliseconds: what a power cut can take.
 pub const GROUP_MS: i64 = 1_000;
@@ -89,6 +93,33 @@ impl Writer {
     pub fn append(&self, record: EpisodeRecord) -> Result<(), StoreError> {
         record::check(&record)?;
         self.send(RowCommand::Episode { record: Box::new(record), files: Vec::new() })
+    }
+
+    /// Stores episodes in one transaction and says what became of each, in their order, once it is committed. One that
+    /// must never be stored is [`Stored::Refused`] and the others are stored. At most [`STORE_ROWS_MAX`] at a time: the
+    /// rows of other senders wait for the commit.
+    ///
+    /// # Errors
+    /// Any [`StoreError`] of the commit, which then stored none of them; the same call can be made again.
+    /// [`StoreError::WrongState`] for more than [`STORE_ROWS_MAX`].
+    pub fn store(&self, records: Vec<EpisodeRecord>) -> Result<Vec<Stored>, StoreError> {
+        if records.len() > STORE_ROWS_MAX {
+            return Err(StoreError::WrongState(format!(
+                "{} episodes at once; the most is {STORE_ROWS_MAX}",
+                records.len()
+            )));
+        }
+        let mut refused: Vec<Option<Stored>> = Vec::with_capacity(records.len());
+        let mut sound = Vec::with_capacity(records.len());
+        for record in records {
+            let refusal = record::check(&record).err();
+            if refusal.is_none() {
+                sound.push(record);
+            }
+            refused.push(refusal.map(|error| Stored::Refused(error.to_string())));
+        }
+        let mut stored = self.ask(|reply| Question::Store(sound, reply))?.into_iter();
+        Ok(refused.into_iter().filter_map(|refusal| refusal.or_else(|| stored.next())).collect())
     }
 
     /// Hands over vectors for an episode that is stored.

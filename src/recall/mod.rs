@@ -2,5 +2,6 @@
 //!
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
+pub mod context;
 pub mod links;
 pub mod score;

@@ -312,6 +312,37 @@ fn the_socket_tells_mutes_captures_and_is_gone_afterwards() {
 }
 
 #[test]
+fn lines_handed_in_while_the_agent_runs_are_committed_by_it() {
+    let mut agent = agent();
+    agent.until("it captures", |status| status.sensors.iter().any(|sensor| sensor.captures > 0));
+    let file = agent.root.path().join("lines.jsonl");
+    let note = |number: u32| {
+        let content = format!("Note {number}");
+        serde_json::json!({"id": number.to_string(), "tool_name": "note", "content": content, "timestamp": 1_796_000_000_000_i64})
+    };
+    let mut lines: Vec<String> = (0..200).map(|number| note(number).to_string()).collect();
+    std::fs::write(&file, lines.join("\n")).unwrap();
+
+    let first = agent.jsonl(&["ingest", file.to_str().unwrap()]);
+    let again = agent.jsonl(&["ingest", file.to_str().unwrap()]);
+    lines = vec!["{}".to_owned(), note(7).to_string()];
+    let answer: Value = agent.client().post_lines("/v1/ingest", lines.join("\n").into_bytes()).unwrap();
+    let too_many = agent.client().post_lines::<Value>("/v1/ingest", vec![b'\n'; 1_000]).unwrap_err();
+    let too_long = agent.client().post_lines::<Value>("/v1/ingest", vec![b' '; 6 << 20]).unwrap_err();
+    let committed = agent.jsonl(&["episodes", "--session", "handed-in", "--limit", "1000"]).len();
+
+    assert_eq!((&first[0]["new"], &first[0]["refused"]), (&serde_json::json!(200), &serde_json::json!(0)));
+    assert_eq!((&again[0]["new"], &again[0]["known"]), (&serde_json::json!(0), &serde_json::json!(200)));
+    let told: Vec<_> =
+        answer["lines"].as_array().unwrap().iter().map(|line| (&line["line"], &line["outcome"])).collect();
+    assert_eq!(serde_json::json!(told), serde_json::json!([[1, "refused"], [2, "known"]]));
+    assert!(too_many.to_string().contains("the most in one request is 256"), "{too_many}");
+    assert!(too_long.to_string().contains("The lines are too many"), "{too_long}");
+    assert_eq!(committed, 200, "what is answered is committed");
+    agent.stop();
+}
+
+#[test]
 fn a_microphone_that_delivers_zeros_is_named_in_health_while_it_runs() {
     let mut agent = Agent::start_with(tempfile::tempdir().unwrap(), None, Box::new(Dead));
 

@@ -53,6 +53,7 @@ const ONLY_IN: &[(&[&str], &[&str])] = &[
         &["perception/model/fetch", "sync/uploader", "central/", "integrations/", "agent/control"],
     ),
     (&["gpsd_proto", "nmea", "hound", "claxon", "cpal", "nokhwa", "zbus"], &["sensors/"]),
+    (&["rmcp", "schemars"], &["integrations/"]),
     (&["clap", "comfy_table", "indicatif"], &["cli/", "main"]),
     (&["anyhow"], &["main", "cli/", "agent/"]),
 ];
@@ -362,6 +363,8 @@ fn a_crate_outside_its_place_is_refused() {
     refuses("src/perception/model/manifest.rs", "use reqwest::blocking::Client;", "`reqwest`");
     refuses("src/memory/writer.rs", "use anyhow::Context;", "`anyhow`");
     refuses("src/episodes/audio.rs", "use nmea::Nmea;", "`nmea`");
+    refuses("src/cli/mcp.rs", "use rmcp::ServerHandler;", "`rmcp` is named only in integrations/");
+    accepts("src/integrations/mcp/server.rs", "use rmcp::ServerHandler;");
     accepts("src/perception/model/runtime.rs", "use tract_onnx::prelude::Tensor;");
     accepts("src/perception/model/fetch/mod.rs", "use reqwest::blocking::Client;");
     accepts("src/perception/model/fetch.rs", "use reqwest::blocking::Client;");

@@ -19,10 +19,14 @@ mod camera;
 mod clip_fixture;
 /// CLIP's preprocessing and tokens equal the reference's.
 mod clip_parity;
+/// What is worth knowing now, within a token budget.
+mod context;
 /// Whole timelines, compared as text.
 mod golden;
 /// Sound, recorded: what is heard, and what becomes of it.
 mod hearing;
+/// Lines of other programs become episodes.
+mod ingest;
 /// Log-mel frames equal the numpy reference's.
 mod log_mel;
 /// The store from outside: what goes through the writer is found by the reader.

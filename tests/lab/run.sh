@@ -2,7 +2,7 @@
 # The lab: live sensors without hardware. Runs every part, or those named; what this machine lacks is skipped by name, and
 # in CI a skip is a failure.
 #
-# usage: run.sh [PART…]   parts: systemd agent vm
+# usage: run.sh [PART…]   parts: systemd agent mcp vm
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/lib.sh
@@ -41,6 +41,22 @@ part_agent() {
     count "four live paths" /usr/bin/python3 $lab/agent/live.py
 }
 
+part_mcp() {
+    ensure_packages python3 python3-venv
+    local environment=var/lab/mcp-venv wanted=$lab/mcp/requirements.txt
+    if ! [ "$environment/complete" -nt "$wanted" ]; then
+        say "making a Python environment with the official MCP client"
+        rm -rf "$environment"
+        /usr/bin/python3 -m venv "$environment"
+        if ! "$environment/bin/pip" install --quiet --progress-bar off -r "$wanted"; then
+            skip mcp "the official SDK's client could not be installed"
+            return
+        fi
+        touch "$environment/complete"
+    fi
+    count "percept mcp and the official client" "$environment/bin/python" $lab/mcp/client.py
+}
+
 part_vm() {
     if [ "$(uname -m)" != x86_64 ]; then
         skip vm "the lab's machine is an x86-64 one, and this is $(uname -m)"
@@ -49,7 +65,7 @@ part_vm() {
     count "cameras, sound card and controllers in a virtual machine" $lab/vm/percept.sh
 }
 
-for part in "${@:-systemd agent vm}"; do
+for part in "${@:-systemd agent mcp vm}"; do
     for name in $part; do "part_$name"; done
 done
 if [ "${CI:-}" = true ] && [ "$skipped" -gt 0 ]; then failed=$((failed + skipped)); fi

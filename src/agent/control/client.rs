@@ -56,9 +56,19 @@ impl Client {
     /// # Errors
     /// What the agent says, or why it could not be asked.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> anyhow::Result<T> {
-        let body = serde_json::to_vec(body).context("word the order")?;
-        let request = self.http.post(url(path)).header(reqwest::header::CONTENT_TYPE, "application/json").body(body);
-        answer(request.send())
+        self.post_bytes(path, "application/json", serde_json::to_vec(body).context("word the order")?)
+    }
+
+    /// `POST path` with JSON lines.
+    ///
+    /// # Errors
+    /// What the agent says, or why it could not be asked.
+    pub fn post_lines<T: DeserializeOwned>(&self, path: &str, lines: Vec<u8>) -> anyhow::Result<T> {
+        self.post_bytes(path, "application/jsonl", lines)
+    }
+
+    fn post_bytes<T: DeserializeOwned>(&self, path: &str, content_type: &str, body: Vec<u8>) -> anyhow::Result<T> {
+        answer(self.http.post(url(path)).header(reqwest::header::CONTENT_TYPE, content_type).body(body).send())
     }
 }
 

@@ -7,14 +7,17 @@ use super::ORDERS_MAX;
 use super::Order;
 use super::metrics;
 use super::socket;
+use crate::agent::ingest;
 use crate::agent::search;
 use crate::agent::search::Desk;
 use crate::agent::status::StatusCell;
 use anyhow::Context as _;
 use axum::Json;
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -158,6 +161,7 @@ fn control() -> Router<Shared> {
         .route("/v1/search", post(search))
         .route("/v1/reload", post(|State(shared): State<Shared>| async move { shared.order(Action::Reload).await }))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .merge(Router::new().route("/v1/ingest", post(take_in)).layer(DefaultBodyLimit::max(ingest::BODY_BYTES_MAX)))
 }
 
 async fn metrics_text(State(shared): State<Shared>) -> Response {
@@ -206,6 +210,20 @@ async fn search(State(shared): State<Shared>, body: Result<Json<search::Request>
         Ok(Err(error)) => problem(StatusCode::INTERNAL_SERVER_ERROR, "The search broke off", &error.to_string()),
         Err(_) => problem(StatusCode::GATEWAY_TIMEOUT, "The agent did not answer", "the search takes too long"),
     }
+}
+
+/// JSON lines; answered after their commit.
+async fn take_in(State(shared): State<Shared>, body: Result<Bytes, BytesRejection>) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return problem(rejection.status(), "The lines are too many", &rejection.body_text()),
+    };
+    let lines = body.iter().filter(|byte| **byte == b'\n').count();
+    if lines > ingest::BODY_LINES_MAX {
+        let detail = format!("{lines} lines; the most in one request is {}", ingest::BODY_LINES_MAX);
+        return problem(StatusCode::PAYLOAD_TOO_LARGE, "The lines are too many", &detail);
+    }
+    shared.order(Action::Ingest(body.to_vec())).await
 }
 
 impl Shared {

@@ -4,6 +4,9 @@ use super::SegmentEnd;
 use super::segment::Segment;
 use crate::agent::control::Action;
 use crate::agent::control::Capture;
+use crate::agent::ingest;
+use crate::agent::ingest::Intake;
+use crate::agent::ingest::LineReport;
 use crate::domain::id::SensorKind;
 use crate::domain::time::Stamp;
 use crate::episodes::moment::Moment;
@@ -21,6 +24,7 @@ pub(super) fn take(segment: &mut Segment<'_>, now: Stamp) -> Option<SegmentEnd> 
             Action::Mute(mute) => (Ok(set_muted(segment, &mute.kinds(), true, mute.for_ms, now)), None),
             Action::Unmute(mute) => (Ok(set_muted(segment, &mute.kinds(), false, None, now)), None),
             Action::Capture(capture) => (self::capture(segment, capture, now), None),
+            Action::Ingest(body) => (take_in(segment, &body), None),
             Action::Reload => reload(segment),
         };
         // An asker that has gone away needs no answer.
@@ -74,6 +78,25 @@ fn capture(segment: &mut Segment<'_>, capture: Capture, now: Stamp) -> Result<Va
         "content": last.map(|episode| episode.content.clone()),
         "id": segment.recorder.last_moment().map(|id| id.to_string()),
     }))
+}
+
+/// The lines are committed before the answer: one report for each.
+fn take_in(segment: &mut Segment<'_>, body: &[u8]) -> Result<Value, String> {
+    let resident = segment.resident;
+    if let Some(trouble) = resident.writer.trouble() {
+        return Err(format!("the store cannot take it: {trouble}"));
+    }
+    let recorder = &mut segment.recorder;
+    let note = |id, sentence| {
+        recorder.note_sentence(id, sentence);
+        Ok(())
+    };
+    let mut intake =
+        Intake::new(resident.writer, resident.folder, resident.data_dir, note).map_err(|error| error.to_string())?;
+    let mut reports: Vec<LineReport> = Vec::new();
+    let mut tell = |report: &LineReport, _: u64| reports.push(report.clone());
+    ingest::feed(body, &mut intake, &mut tell).map_err(|error| format!("{error:#}"))?;
+    Ok(json!({ "lines": reports }))
 }
 
 /// The new config counts only when it is right as a whole; else the old one stays and the cause is told.

@@ -3,6 +3,7 @@
 //! In: a [`Question`]. Out: its answer, after the commit. Only the disk budget does not wait for the rows before it: it is
 //! what makes room for them.
 
+use crate::domain::episode::EpisodeRecord;
 use crate::domain::episode::Metadata;
 use crate::domain::id::DeviceId;
 use crate::domain::id::SessionId;
@@ -10,6 +11,8 @@ use crate::domain::time::Timestamp;
 use crate::memory::command::Command;
 use crate::memory::command::Counters;
 use crate::memory::command::Question;
+use crate::memory::command::RowCommand;
+use crate::memory::command::Stored;
 use crate::memory::commit;
 use crate::memory::error::StoreError;
 use crate::memory::eviction;
@@ -57,6 +60,7 @@ impl Worker {
             Question::Mend(reply) => drop(reply.send(self.mend_media())),
             Question::Tend(reply) => drop(reply.send(self.tend_now())),
             Question::ForgetVectors(reply) => drop(reply.send(self.forget_vectors())),
+            Question::Store(records, reply) => drop(reply.send(self.store(records))),
         }
     }
 
@@ -192,7 +196,43 @@ impl Worker {
         commit::transaction(&self.store, |connection| media_check::mend(&self.store.dir, &self.store.path, connection))
     }
 
+    /// One transaction, and a savepoint for each episode, so that each has its own answer.
+    fn store(&mut self, records: Vec<EpisodeRecord>) -> Result<Vec<Stored>, StoreError> {
+        self.commit_before()?;
+        let mut rows: Vec<RowCommand> = records
+            .into_iter()
+            .map(|record| RowCommand::Episode { record: Box::new(record), files: Vec::new() })
+            .collect();
+        rows.iter_mut().try_for_each(|row| commit::write_files(&self.store, row))?;
+        let stored_at = self.clock.utc();
+        let (mut total, mut unused, mut outcomes) = (Counters::default(), Vec::new(), Vec::with_capacity(rows.len()));
+        commit::transaction(&self.store, |connection| {
+            for row in &rows {
+                let context = commit::context(&self.store, stored_at);
+                let (counters, files) = commit::apply(&self.store, connection, context, std::slice::from_ref(row))?;
+                outcomes.push(outcome(&counters));
+                total.add(counters);
+                unused.extend(files);
+            }
+            Ok(())
+        })?;
+        self.shared.count(Counters { commits: 1, ..total });
+        self.unlink(&unused)?;
+        Ok(outcomes)
+    }
+
     fn ask_store<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         commit::transaction(&self.store, |connection| work(connection).map_err(|error| self.at_store(error)))
+    }
+}
+
+/// What the counters of one row say about it.
+fn outcome(counters: &Counters) -> Stored {
+    match counters {
+        Counters { episodes_inserted: 1, .. } => Stored::New,
+        Counters { episodes_updated: 1, .. } => Stored::Updated,
+        Counters { rows_blocked: 1, .. } => Stored::Blocked,
+        Counters { rows_refused: 1, .. } => Stored::Refused(counters.refusals.concat()),
+        _ => Stored::Known,
     }
 }

@@ -15,6 +15,7 @@ use crate::domain::time::ClockQuality;
 use crate::domain::time::ManualClock;
 use crate::domain::time::Stamp;
 use crate::domain::time::Timestamp;
+use crate::memory::command::Stored;
 use crate::memory::error::StoreError;
 use crate::memory::fixture;
 use crate::memory::query::EpisodeFilter;
@@ -211,4 +212,41 @@ fn room_is_made_on_a_full_disk_while_rows_wait() {
     let reader = Reader::open(dir.path()).unwrap();
     assert_eq!(reader.stats().unwrap().episodes, taken, "every row that was accepted");
     assert!(reader.check_media().unwrap().is_clean());
+}
+
+#[test]
+fn episodes_whose_caller_waits_are_committed_and_answered_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = fixture::writer(dir.path());
+    let first = fixture::sound(1);
+    let mut nonsense = fixture::sound(2);
+    nonsense.episode.importance = 11;
+    let mut changed = first.clone();
+    changed.episode.content = "Something else".to_owned();
+    let mut clash = fixture::sound(3);
+    clash.episode.external_id = first.episode.external_id.clone();
+
+    let answers = [
+        writer.store(vec![first.clone(), nonsense, clash, fixture::sound(4)]).unwrap(),
+        writer.store(vec![first, changed]).unwrap(),
+        writer.store(Vec::new()).unwrap(),
+    ];
+
+    let kinds: Vec<Vec<&str>> = answers.iter().map(|answers| answers.iter().map(kind).collect()).collect();
+    assert_eq!(kinds, [vec!["new", "refused", "refused", "new"], vec!["known", "updated"], vec![]]);
+    assert_eq!(Reader::open(dir.path()).unwrap().episodes(&EpisodeFilter::default()).unwrap().len(), 2);
+    let counters = writer.counters();
+    assert_eq!((counters.episodes_inserted, counters.episodes_updated, counters.episodes_known), (2, 1, 1));
+    let too_many = vec![fixture::sound(9); crate::memory::writer::STORE_ROWS_MAX + 1];
+    assert!(writer.store(too_many).unwrap_err().to_string().contains("257 episodes at once"));
+}
+
+fn kind(stored: &Stored) -> &'static str {
+    match stored {
+        Stored::New => "new",
+        Stored::Updated => "updated",
+        Stored::Known => "known",
+        Stored::Blocked => "blocked",
+        Stored::Refused(_) => "refused",
+    }
 }
