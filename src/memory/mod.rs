@@ -20,6 +20,7 @@ pub mod dump;
 pub mod embedding;
 pub mod error;
 pub mod eviction;
+pub mod facts;
 pub mod glance;
 mod graph;
 mod health;

@@ -7,10 +7,15 @@ use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::SessionId;
+use crate::domain::time::Timestamp;
 use crate::memory::detail;
 use crate::memory::detail::EpisodeDetail;
 use crate::memory::dump;
 use crate::memory::error::StoreError;
+use crate::memory::facts;
+use crate::memory::facts::FactQuery;
+use crate::memory::facts::StoredFact;
+use crate::memory::facts::When;
 use crate::memory::glance;
 use crate::memory::glance::Glance;
 use crate::memory::media_check;
@@ -112,6 +117,30 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.read(sessions::all)
+    }
+
+    /// The facts that fit, with what is known of the entity asked for.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn find_facts(&self, query: &FactQuery) -> Result<facts::Found, StoreError> {
+        self.read(|connection| facts::find(connection, query))
+    }
+
+    /// The facts about an entity, or about anything, that hold at an instant, or that were last known to hold when none
+    /// is given; the latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn facts(
+        &self,
+        entity: Option<&str>,
+        as_of: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<Vec<StoredFact>, StoreError> {
+        let when = When::At(as_of.unwrap_or(Timestamp::from_millis(i64::MAX)));
+        let query = FactQuery { entity: entity.map(str::to_owned), relation: None, when, limit };
+        self.find_facts(&query).map(|found| found.facts)
     }
 
     /// Counts of everything.
