@@ -15,7 +15,8 @@
 //! - [`sensors`]: where readings come from. Imports `domain`.
 //! - [`perception`]: what is in the readings. Imports `domain`.
 //! - [`episodes`]: what is worth remembering. Imports `domain`.
-//! - [`memory`]: the store. Imports `domain`.
+//! - [`recall`]: what is made of memories: facts, gists. Imports `domain`.
+//! - [`memory`]: the store. Imports `domain` and `recall`.
 //! - [`agent`]: joins them; sees everything. [`config`] puts the stages' settings together.
 //! - [`cli`]: one file per command; sees everything.
 
@@ -26,5 +27,6 @@ pub mod domain;
 pub mod episodes;
 pub mod memory;
 pub mod perception;
+pub mod recall;
 pub mod sensors;
 pub mod telemetry;

@@ -17,6 +17,7 @@ pub mod config;
 pub mod devices;
 pub mod doctor;
 pub mod episodes;
+pub mod facts;
 pub mod models;
 pub mod mute;
 pub mod output;
@@ -93,6 +94,8 @@ enum Command {
     Replay(replay::Args),
     /// List what is remembered
     Episodes(episodes::Args),
+    /// List who was where, what was heard and seen where, and what was told, as of any instant
+    Facts(facts::Args),
     /// Show one episode with everything that belongs to it
     Show(show::Args),
     /// Count what the store holds
@@ -149,6 +152,7 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Unmute(args) => mute::unmute(args, &cli.shared, io),
         Command::Replay(args) => replay::run(args, &cli.shared, io),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
+        Command::Facts(args) => facts::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),

@@ -19,6 +19,8 @@ mod camera;
 mod clip_fixture;
 /// CLIP's preprocessing and tokens equal the reference's.
 mod clip_parity;
+/// What held when, asked through the command line.
+mod facts;
 /// Whole timelines, compared as text.
 mod golden;
 /// Sound, recorded: what is heard, and what becomes of it.
