@@ -21,6 +21,7 @@ pub mod embedding;
 pub mod error;
 pub mod eviction;
 pub mod facts;
+pub mod gists;
 pub mod glance;
 mod graph;
 mod health;

@@ -3,6 +3,7 @@
 //! In: a data directory. Out: a [`Reader`]: a read-only connection with the queries of its sibling files.
 //! Never: writes, locks out the writer, or waits for it.
 
+use crate::domain::fact::NodeKind;
 use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
@@ -16,6 +17,7 @@ use crate::memory::facts;
 use crate::memory::facts::FactQuery;
 use crate::memory::facts::StoredFact;
 use crate::memory::facts::When;
+use crate::memory::gists;
 use crate::memory::glance;
 use crate::memory::glance::Glance;
 use crate::memory::media_check;
@@ -34,6 +36,10 @@ use crate::memory::stats::Stats;
 use crate::memory::store;
 use crate::memory::store::Identity;
 use crate::memory::store::STORE_FILE;
+use crate::recall::entity::Finder;
+use crate::recall::gist::Frame;
+use crate::recall::gist::Gist;
+use crate::recall::gist::Subject;
 use rusqlite::Connection;
 use rusqlite::ErrorCode;
 use rusqlite::OpenFlags;
@@ -141,6 +147,44 @@ impl Reader {
         let when = When::At(as_of.unwrap_or(Timestamp::from_millis(i64::MAX)));
         let query = FactQuery { entity: entity.map(str::to_owned), relation: None, when, limit };
         self.find_facts(&query).map(|found| found.facts)
+    }
+
+    /// What the frame was like, out of its episodes; `None` when there is nothing to tell.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gist(&self, frame: &Frame) -> Result<Option<Gist>, StoreError> {
+        self.read(|connection| gists::make(connection, frame))
+    }
+
+    /// Whether the gist of that id is missing although the frame has episodes, or older than one of them.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gist_is_due(&self, frame: &Frame, gist: EpisodeId) -> Result<bool, StoreError> {
+        let (sources, gist) = self.read(|connection| gists::written(connection, frame, gist))?;
+        Ok(sources.is_some_and(|sources| gist.is_none_or(|gist| gist < sources)))
+    }
+
+    /// The gists whose frame overlaps the span: id, subject and frame. After episodes of the span were forgotten or came
+    /// late, these are to be made again.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gists_overlapping(
+        &self,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<(EpisodeId, Subject, Timestamp, Timestamp)>, StoreError> {
+        self.read(|connection| gists::overlapping(connection, since, until))
+    }
+
+    /// The known names of a kind that a word fits, or may have meant.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn names(&self, kind: &NodeKind, wanted: &str) -> Result<Finder<String>, StoreError> {
+        self.read(|connection| gists::names(connection, kind, wanted))
     }
 
     /// Counts of everything.

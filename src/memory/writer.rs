@@ -87,6 +87,23 @@ impl Writer {
         self.send(RowCommand::Episode { record: Box::new(record), files: Vec::new() })
     }
 
+    /// Hands over a summary and the episodes it is made of. The same one again changes nothing but its links.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn gist(&self, record: EpisodeRecord, sources: Vec<(EpisodeId, f64)>) -> Result<(), StoreError> {
+        record::check(&record)?;
+        self.send(RowCommand::Gist { record: Box::new(record), sources })
+    }
+
+    /// Removes a summary that has nothing to tell any more, if it is there.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn remove_gist(&self, id: EpisodeId) -> Result<(), StoreError> {
+        self.send(RowCommand::NoGist(id))
+    }
+
     /// Hands over vectors for an episode that is stored.
     ///
     /// # Errors

@@ -74,9 +74,8 @@ mod tests {
     #[test]
     fn a_chain_is_the_same_whatever_order_it_came_in() {
         let at = Timestamp::from_millis;
-        let [kitchen, garden, again] = [("k", 10, None), ("g", 20, Some(25)), ("r", 40, None)].map(|(id, from, to)| {
-            Statement { id, valid_from: at(from), stated_to: to.map(at) }
-        });
+        let [kitchen, garden, again] = [("k", 10, None), ("g", 20, Some(25)), ("r", 40, None)]
+            .map(|(id, from, to)| Statement { id, valid_from: at(from), stated_to: to.map(at) });
         let expected = [(kitchen, Some(at(20))), (garden, Some(at(25))), (again, None)];
 
         for order in [[kitchen, garden, again], [again, kitchen, garden], [garden, again, kitchen]] {

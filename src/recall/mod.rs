@@ -5,3 +5,4 @@
 
 pub mod entity;
 pub mod facts;
+pub mod gist;
