@@ -11,6 +11,7 @@ pub mod control;
 pub mod digest;
 pub mod doctor;
 pub mod drivers;
+pub mod gists;
 pub mod heartbeat;
 pub mod identity;
 pub mod last_run;

@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+mod gist_work;
 mod housekeeping;
 mod orders;
 mod power_wait;

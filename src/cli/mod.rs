@@ -18,6 +18,7 @@ pub mod devices;
 pub mod doctor;
 pub mod episodes;
 pub mod facts;
+pub mod gist;
 pub mod models;
 pub mod mute;
 pub mod output;
@@ -96,6 +97,8 @@ enum Command {
     Episodes(episodes::Args),
     /// List who was where, what was heard and seen where, and what was told, as of any instant
     Facts(facts::Args),
+    /// Tell of a day, a place or a person in a few sentences, and remember that
+    Gist(gist::Args),
     /// Show one episode with everything that belongs to it
     Show(show::Args),
     /// Count what the store holds
@@ -153,6 +156,7 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Replay(args) => replay::run(args, &cli.shared, io),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
         Command::Facts(args) => facts::run(args, &cli.shared, io),
+        Command::Gist(args) => gist::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),

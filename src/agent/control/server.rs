@@ -7,6 +7,7 @@ use super::ORDERS_MAX;
 use super::Order;
 use super::metrics;
 use super::socket;
+use crate::agent::gists::AskedGist;
 use crate::agent::status::StatusCell;
 use anyhow::Context as _;
 use axum::Json;
@@ -139,6 +140,7 @@ fn control() -> Router<Shared> {
         .route("/v1/mute", post(mute))
         .route("/v1/unmute", post(unmute))
         .route("/v1/capture", post(capture))
+        .route("/v1/gist", post(gist))
         .route("/v1/reload", post(|State(shared): State<Shared>| async move { shared.order(Action::Reload).await }))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
@@ -164,6 +166,10 @@ async fn unmute(State(shared): State<Shared>, body: Result<Json<Mute>, JsonRejec
 
 async fn capture(State(shared): State<Shared>, body: Result<Json<Capture>, JsonRejection>) -> Response {
     shared.order_of(body.map(|Json(capture)| Action::Capture(capture))).await
+}
+
+async fn gist(State(shared): State<Shared>, body: Result<Json<AskedGist>, JsonRejection>) -> Response {
+    shared.order_of(body.map(|Json(asked)| Action::Gist(asked))).await
 }
 
 impl Shared {
