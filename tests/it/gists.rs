@@ -109,10 +109,16 @@ fn what_came_late_changes_the_gists_that_tell_of_its_day() {
     let content = |made: &[gists::Made]| made[0].answer()["content"].as_str().unwrap().to_owned();
     assert_eq!(content(&again()), before[0]["content"].as_str().unwrap());
 
-    let noted = scene.percept(&config(), &["capture", "--note", "The boiler makes a strange noise again."]);
-    assert_eq!(noted.code, 0, "{noted:?}");
+    let mut other = Scene::new("later");
+    for second in (2_400..2_700).step_by(5) {
+        other = other.advertisement(second * 1_000, "C0:FF:EE:00:12:34", -50);
+    }
+    other.write();
+    let replayed = scene.percept(&config(), &["replay", other.session().to_str().unwrap()]);
+    assert_eq!(replayed.code, 0, "{replayed:?}");
     let made = again();
 
     assert_eq!(made.len(), 1);
     assert_eq!(made[0].answer()["id"], before[0]["id"]);
+    assert!(content(&made).contains("Met Alice twice (7 min in all, at Kitchen)"), "{}", content(&made));
 }

@@ -8,7 +8,6 @@ use crate::agent::gists;
 use crate::agent::gists::AskedGist;
 use crate::agent::gists::DailyDuty;
 use crate::agent::gists::Made;
-use crate::domain::time::ClockQuality;
 use crate::domain::time::Stamp;
 use crate::memory::error::StoreError;
 use crate::memory::reader::Reader;
@@ -78,7 +77,7 @@ impl Segment<'_> {
         let data_dir = self.resident.data_dir.to_owned();
         let zone = jiff::tz::TimeZone::system();
         let is_resting = self.housekeeping.is_resting();
-        let clock_is_set = !self.pipeline.clock_is_unset() && now.quality > ClockQuality::Unset;
+        let now = self.pipeline.stamp(now);
         let work = &mut self.housekeeping.gists;
         if let Some((frame, reply)) = work.asked.pop_front() {
             // What was noticed up to now belongs to it.
@@ -88,10 +87,7 @@ impl Segment<'_> {
                 Ok(_) => self.spawn(Some(reply), make),
                 Err(error) => self.fail(Some(reply), &error.to_string()),
             }
-        } else if !is_resting
-            && clock_is_set
-            && let Some(today) = work.duty.handle_timeout(now, &zone)
-        {
+        } else if !is_resting && let Some(today) = work.duty.handle_timeout(now, &zone) {
             self.spawn(None, move || gists::daily(&data_dir, today, &zone));
         }
     }
