@@ -9,6 +9,7 @@ use crate::config::sections::Camera;
 use crate::config::sections::Gps;
 use crate::config::sections::Microphone;
 use crate::domain::disposition::Disposition;
+use crate::memory::store::OpenOptions;
 use crate::perception::place::NamedPlace;
 use crate::perception::presence::Person;
 use std::path::Path;
@@ -72,12 +73,21 @@ pub struct Config {
     pub places: Vec<NamedPlace>,
 }
 
-/// Where the store stands.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// Where the store stands, and how it takes facts.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Store {
     /// Folder of `memory.db`; empty: `$STATE_DIRECTORY`, else `~/.local/share/percept`.
     pub data_dir: String,
+    /// Relations of which a subject has one at a time: a newer fact ends the older one. Counts for what is stored from
+    /// then on.
+    pub single_valued: Vec<String>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { data_dir: String::new(), single_valued: vec!["located_at".to_owned()] }
+    }
 }
 
 /// Where model files stand, and whether sounds are named.
@@ -108,6 +118,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// How the store is opened for writing by the program that calls itself `holder`.
+    #[must_use]
+    pub fn open_options(&self, holder: &str) -> OpenOptions {
+        let single_valued = self.config.store.single_valued.clone();
+        let links = self.config.links.clone();
+        OpenOptions { holder: holder.to_owned(), single_valued, links, ..OpenOptions::default() }
+    }
+
     /// Folder of the model files.
     #[must_use]
     pub fn models_dir(&self) -> PathBuf {

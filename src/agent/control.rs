@@ -8,6 +8,7 @@
 //! orders to the run's loop with its answer. Loopback metrics and health come from the same server when configured.
 //! Never: a change of anything by itself; the loop is the one that acts.
 
+use crate::agent::gists::AskedGist;
 use crate::domain::id::SensorKind;
 use std::path::Path;
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ pub enum Action {
     Capture(Capture),
     /// Take in lines that another program hands in: the body of `POST /v1/ingest`.
     Ingest(Vec<u8>),
+    /// Make a gist and write it.
+    Gist(AskedGist),
     /// Read the config again.
     Reload,
 }

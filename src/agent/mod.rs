@@ -12,6 +12,7 @@ pub mod control;
 pub mod digest;
 pub mod doctor;
 pub mod drivers;
+pub mod gists;
 pub mod heartbeat;
 pub mod identity;
 pub mod ingest;

@@ -4,6 +4,7 @@
 //! document that cannot be written leaves its marker or is counted, and capture goes on.
 
 use crate::agent::clock::Correction;
+use crate::agent::gists::Made;
 use crate::agent::identity::Capture;
 use crate::agent::moments::MomentFolder;
 use crate::agent::pipeline::Product;
@@ -116,6 +117,17 @@ impl<'a> Recorder<'a> {
             }),
             Product::Correction(correction) => self.correct(correction, corrected),
         }
+    }
+
+    /// Hands a gist to the store; its sentences get a text vector as any other.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the row.
+    pub fn write_gist(&mut self, made: Made) -> Result<(), StoreError> {
+        if let (Made::Gist(record, _), Some(sentences)) = (&made, &mut self.sentences) {
+            sentences.note(record.episode.id, record.episode.content.clone());
+        }
+        made.write(self.writer)
     }
 
     fn append(

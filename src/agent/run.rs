@@ -24,7 +24,6 @@ use crate::config::Loaded;
 use crate::domain::id::DeviceId;
 use crate::domain::time::Clock as _;
 use crate::domain::time::LiveClock;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
 use anyhow::Context as _;
@@ -33,6 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+mod gist_work;
 mod housekeeping;
 mod orders;
 mod power_wait;
@@ -106,8 +106,7 @@ enum SegmentEnd {
 pub fn run(loaded: Loaded, options: Options, signals: &Signals, tell: &mut dyn FnMut(&str)) -> anyhow::Result<End> {
     let clock = Arc::new(LiveClock::new());
     clock.set_quality(crate::agent::clock_source::quality(clock.wall()));
-    let links = loaded.config.links.clone();
-    let open = OpenOptions { holder: "percept run".to_owned(), links, ..OpenOptions::default() };
+    let open = loaded.open_options("percept run");
     let (store, salvage) = Store::open_or_salvage(&loaded.data_dir, &open, clock.utc())?;
     if let Some(salvage) = &salvage {
         tell(&salvage.sentence());

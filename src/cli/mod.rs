@@ -18,7 +18,9 @@ pub mod context;
 pub mod devices;
 pub mod doctor;
 pub mod episodes;
+pub mod facts;
 pub mod filter;
+pub mod gist;
 pub mod ingest;
 pub mod mcp;
 pub mod models;
@@ -107,6 +109,10 @@ enum Command {
     Episodes(episodes::Args),
     /// Find episodes by words, by likeness, and by what is known of them; the best first
     Search(search::Args),
+    /// List who was where, what was heard and seen where, and what was told, as of any instant
+    Facts(facts::Args),
+    /// Tell of a day, a place or a person in a few sentences, and remember that
+    Gist(gist::Args),
     /// Show one episode with everything that belongs to it
     Show(show::Args),
     /// Count what the store holds
@@ -167,6 +173,8 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Mcp => mcp::run(&cli.shared),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
         Command::Search(args) => search::run(args, &cli.shared, io),
+        Command::Facts(args) => facts::run(args, &cli.shared, io),
+        Command::Gist(args) => gist::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),

@@ -38,6 +38,10 @@ pub(crate) enum Command {
 pub(crate) enum RowCommand {
     /// An episode. `files` fills as its media reach the disk, and `record.media` empties.
     Episode { record: Box<EpisodeRecord>, files: Vec<MediaRow> },
+    /// A summary and the episodes it is made of, with how much each carries it (0–1).
+    Gist { record: Box<EpisodeRecord>, sources: Vec<(EpisodeId, f64)> },
+    /// A summary that has nothing to tell any more goes.
+    NoGist(EpisodeId),
     /// Vectors for an episode that is stored.
     Vectors { id: EpisodeId, embeddings: Vec<Embedding> },
     /// A blind interval.
@@ -65,8 +69,8 @@ impl RowCommand {
     /// The id to name when the row is refused.
     pub(crate) fn id(&self) -> String {
         match self {
-            Self::Episode { record, .. } => record.episode.id.to_string(),
-            Self::Vectors { id, .. } => id.to_string(),
+            Self::Episode { record, .. } | Self::Gist { record, .. } => record.episode.id.to_string(),
+            Self::NoGist(id) | Self::Vectors { id, .. } => id.to_string(),
             Self::Coverage(record) => record.id(),
             Self::Clock(correction) => format!("clock correction before {} ms", correction.before_monotonic_ms),
         }
@@ -78,9 +82,10 @@ impl Command {
     /// vectors, which can be made again, vectors before episodes, and `permanent` episodes stay longest.
     pub(crate) fn worth(&self) -> Option<u8> {
         match self {
-            Self::Question(_) | Self::Row(RowCommand::Clock(_)) => None,
+            Self::Question(_) | Self::Row(RowCommand::Clock(_) | RowCommand::NoGist(_)) => None,
             Self::Raise(_) | Self::Row(RowCommand::Coverage(_)) => Some(0),
-            Self::Row(RowCommand::Vectors { .. }) => Some(1),
+            // Both can be made again.
+            Self::Row(RowCommand::Vectors { .. } | RowCommand::Gist { .. }) => Some(1),
             Self::Row(RowCommand::Episode { record, .. }) => {
                 let is_permanent = record.episode.decay_class == DecayClass::Permanent;
                 let importance = record.episode.importance.min(10);

@@ -12,6 +12,7 @@ use crate::memory::command::Counters;
 use crate::memory::command::RowCommand;
 use crate::memory::coverage;
 use crate::memory::error::StoreError;
+use crate::memory::gists;
 use crate::memory::health;
 use crate::memory::media;
 use crate::memory::revision::Context;
@@ -98,6 +99,8 @@ fn apply_row(
 ) -> rusqlite::Result<()> {
     let (outcome, is_coverage) = match row {
         RowCommand::Episode { record, files } => (append::append(connection, context, record, files)?, false),
+        RowCommand::Gist { record, sources } => (gists::put(connection, context, record, sources)?, false),
+        RowCommand::NoGist(id) => return gists::remove(connection, context, *id),
         RowCommand::Vectors { id, embeddings } => (append::add_vectors(connection, context, id, embeddings)?, false),
         RowCommand::Coverage(record) => (coverage::put(connection, context, record)?, true),
         RowCommand::Clock(correction) => {

@@ -20,6 +20,8 @@ pub mod dump;
 pub mod embedding;
 pub mod error;
 pub mod eviction;
+pub mod facts;
+pub mod gists;
 pub mod glance;
 mod graph;
 mod health;

@@ -5,16 +5,23 @@
 
 use crate::domain::episode::Embedding;
 use crate::domain::episode::EmbeddingKind;
+use crate::domain::fact::NodeKind;
 use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::ModelId;
 use crate::domain::id::SessionId;
+use crate::domain::time::Timestamp;
 use crate::memory::detail;
 use crate::memory::detail::EpisodeDetail;
 use crate::memory::dump;
 use crate::memory::embedding;
 use crate::memory::error::StoreError;
+use crate::memory::facts;
+use crate::memory::facts::FactQuery;
+use crate::memory::facts::StoredFact;
+use crate::memory::facts::When;
+use crate::memory::gists;
 use crate::memory::glance;
 use crate::memory::glance::Glance;
 use crate::memory::media_check;
@@ -40,6 +47,10 @@ use crate::memory::stats::Stats;
 use crate::memory::store;
 use crate::memory::store::Identity;
 use crate::memory::store::STORE_FILE;
+use crate::recall::entity::Finder;
+use crate::recall::gist::Frame;
+use crate::recall::gist::Gist;
+use crate::recall::gist::Subject;
 use rusqlite::Connection;
 use rusqlite::ErrorCode;
 use rusqlite::OpenFlags;
@@ -171,6 +182,68 @@ impl Reader {
         allowed: Option<&dyn Fn(i64) -> bool>,
     ) -> Result<Vec<Neighbour>, StoreError> {
         similarity.nearest(&self.connection, space, query, limit, allowed)
+    }
+
+    /// The facts that fit, with what is known of the entity asked for.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn find_facts(&self, query: &FactQuery) -> Result<facts::Found, StoreError> {
+        self.read(|connection| facts::find(connection, query))
+    }
+
+    /// The facts about an entity, or about anything, that hold at an instant, or that were last known to hold when none
+    /// is given; the latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn facts(
+        &self,
+        entity: Option<&str>,
+        as_of: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<Vec<StoredFact>, StoreError> {
+        let when = When::At(as_of.unwrap_or(Timestamp::from_millis(i64::MAX)));
+        let query = FactQuery { entity: entity.map(str::to_owned), relation: None, when, limit };
+        self.find_facts(&query).map(|found| found.facts)
+    }
+
+    /// What the frame was like, out of its episodes; `None` when there is nothing to tell.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gist(&self, frame: &Frame) -> Result<Option<Gist>, StoreError> {
+        self.read(|connection| gists::make(connection, frame))
+    }
+
+    /// Whether the gist of that id is missing although the frame has episodes, or older than one of them.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gist_is_due(&self, frame: &Frame, gist: EpisodeId) -> Result<bool, StoreError> {
+        let (sources, gist) = self.read(|connection| gists::written(connection, frame, gist))?;
+        Ok(sources.is_some_and(|sources| gist.is_none_or(|gist| gist < sources)))
+    }
+
+    /// The gists whose frame overlaps the span: id, subject and frame. After episodes of the span were forgotten or came
+    /// late, these are to be made again.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gists_overlapping(
+        &self,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<(EpisodeId, Subject, Timestamp, Timestamp)>, StoreError> {
+        self.read(|connection| gists::overlapping(connection, since, until))
+    }
+
+    /// The known names of a kind that a word fits, or may have meant.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn names(&self, kind: &NodeKind, wanted: &str) -> Result<Finder<String>, StoreError> {
+        self.read(|connection| gists::names(connection, kind, wanted))
     }
 
     /// Counts of everything.

@@ -122,6 +122,23 @@ impl Writer {
         Ok(refused.into_iter().filter_map(|refusal| refusal.or_else(|| stored.next())).collect())
     }
 
+    /// Hands over a summary and the episodes it is made of. The same one again changes nothing but its links.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn gist(&self, record: EpisodeRecord, sources: Vec<(EpisodeId, f64)>) -> Result<(), StoreError> {
+        record::check(&record)?;
+        self.send(RowCommand::Gist { record: Box::new(record), sources })
+    }
+
+    /// Removes a summary that has nothing to tell any more, if it is there.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn remove_gist(&self, id: EpisodeId) -> Result<(), StoreError> {
+        self.send(RowCommand::NoGist(id))
+    }
+
     /// Hands over vectors for an episode that is stored.
     ///
     /// # Errors

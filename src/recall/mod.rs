@@ -3,5 +3,8 @@
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
 pub mod context;
+pub mod entity;
+pub mod facts;
+pub mod gist;
 pub mod links;
 pub mod score;

@@ -21,6 +21,10 @@ mod clip_fixture;
 mod clip_parity;
 /// What is worth knowing now, within a token budget.
 mod context;
+/// What held when, asked through the command line.
+mod facts;
+/// A day, a place, a person in a few sentences.
+mod gists;
 /// Whole timelines, compared as text.
 mod golden;
 /// Sound, recorded: what is heard, and what becomes of it.

@@ -7,6 +7,7 @@ use super::ORDERS_MAX;
 use super::Order;
 use super::metrics;
 use super::socket;
+use crate::agent::gists::AskedGist;
 use crate::agent::ingest;
 use crate::agent::search;
 use crate::agent::search::Desk;
@@ -159,6 +160,7 @@ fn control() -> Router<Shared> {
         .route("/v1/unmute", post(unmute))
         .route("/v1/capture", post(capture))
         .route("/v1/search", post(search))
+        .route("/v1/gist", post(gist))
         .route("/v1/reload", post(|State(shared): State<Shared>| async move { shared.order(Action::Reload).await }))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .merge(Router::new().route("/v1/ingest", post(take_in)).layer(DefaultBodyLimit::max(ingest::BODY_BYTES_MAX)))
@@ -224,6 +226,10 @@ async fn take_in(State(shared): State<Shared>, body: Result<Bytes, BytesRejectio
         return problem(StatusCode::PAYLOAD_TOO_LARGE, "The lines are too many", &detail);
     }
     shared.order(Action::Ingest(body.to_vec())).await
+}
+
+async fn gist(State(shared): State<Shared>, body: Result<Json<AskedGist>, JsonRejection>) -> Response {
+    shared.order_of(body.map(|Json(asked)| Action::Gist(asked))).await
 }
 
 impl Shared {

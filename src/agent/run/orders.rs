@@ -25,6 +25,10 @@ pub(super) fn take(segment: &mut Segment<'_>, now: Stamp) -> Option<SegmentEnd> 
             Action::Unmute(mute) => (Ok(set_muted(segment, &mute.kinds(), false, None, now)), None),
             Action::Capture(capture) => (self::capture(segment, capture, now), None),
             Action::Ingest(body) => (take_in(segment, &body), None),
+            Action::Gist(asked) => {
+                segment.housekeeping.gists.ask(&asked, order.reply);
+                continue;
+            }
             Action::Reload => reload(segment),
         };
         // An asker that has gone away needs no answer.

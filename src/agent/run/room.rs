@@ -6,6 +6,7 @@ use crate::agent::sensor_thread::SensorThread;
 use crate::domain::coverage::Coverage;
 use crate::domain::coverage::CoverageReason;
 use crate::domain::coverage::CoverageState;
+use crate::domain::time::ClockQuality;
 use crate::domain::time::Stamp;
 use crate::memory::eviction::Eviction;
 use crate::memory::retention::Budget;
@@ -47,7 +48,8 @@ impl Segment<'_> {
         self.housekeeping.room.due_ms = now.monotonic_ms + ROOM_MS;
         let budget = self.budget().unwrap_or(Budget { bytes: u64::MAX });
         // An age by a clock that nobody has set would let the wrong rows go.
-        let utc = (!self.pipeline.clock_is_unset()).then_some(now.utc);
+        let stamp = self.pipeline.stamp(now);
+        let utc = (stamp.quality > ClockQuality::Unset).then_some(stamp.utc);
         if let Some(utc) = utc
             && let Err(error) = self.resident.writer.prune_expired(utc)
         {

@@ -16,6 +16,7 @@
 //! Cost: a bounded number of index steps, however large the store is (see [`candidates`]).
 
 use crate::domain::episode::Episode;
+use crate::domain::modality::Modality;
 use crate::domain::time::ClockQuality;
 use rusqlite::Connection;
 
@@ -29,7 +30,7 @@ pub const CO_OCCURRENCE_LINKS_MAX: usize = 8;
 const CANDIDATES_MAX: usize = 64;
 
 /// Upper ends of the span classes in ms, as in the generated column `span_class`; the last class has none.
-const SPAN_CLASS_MS_MAX: [i64; 6] = [START_WINDOW_MS, 60_000, 600_000, 3_600_000, 28_800_000, 259_200_000];
+pub(crate) const SPAN_CLASS_MS_MAX: [i64; 6] = [START_WINDOW_MS, 60_000, 600_000, 3_600_000, 28_800_000, 259_200_000];
 
 /// The reason of these links.
 pub const CO_OCCURRENCE: &str = "co_occurrence";
@@ -51,6 +52,10 @@ struct Span<'a> {
 
 /// Replaces the co-occurrence links of an episode that is stored as `episode`.
 pub(crate) fn relink(connection: &Connection, episode: &Episode) -> rusqlite::Result<()> {
+    // A summary of a day happened together with nothing.
+    if episode.modality == Modality::Gist {
+        return Ok(());
+    }
     let id = episode.id.to_string();
     connection
         .prepare_cached("DELETE FROM links WHERE reason = ?2 AND (a = ?1 OR b = ?1)")?
@@ -108,7 +113,7 @@ fn scan(
     let sql = format!(
         "SELECT id, timestamp, ended_at FROM episodes
          WHERE device_id = ?1 AND span_class = ?2 AND timestamp BETWEEN ?3 AND ?4
-           AND max(ended_at, timestamp + {START_WINDOW_MS}) >= ?5 AND modality <> ?6 AND id <> ?7
+           AND max(ended_at, timestamp + {START_WINDOW_MS}) >= ?5 AND modality NOT IN (?6, 'gist') AND id <> ?7
            AND (boot_id = ?8 OR (?9 AND clock_quality <> 'unset'))
          ORDER BY timestamp {order}, id {order} LIMIT {CANDIDATES_MAX}"
     );
