@@ -14,11 +14,15 @@ use crate::memory::clock::ClockCorrection;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget::Order;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
 use crate::memory::media::MediaRow;
 use crate::memory::media_check::Mending;
 use crate::memory::retention::Budget;
 use crate::memory::sessions::Registration;
 use crate::memory::sessions::Session;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 /// Where an answer goes.
@@ -54,6 +58,8 @@ pub(crate) enum Question {
     Prune(Timestamp, Reply<usize>),
     Keep { budget: Budget, now: Option<Timestamp>, reply: Reply<Eviction> },
     Mend(Reply<Mending>),
+    ExpireMedia(Timestamp, Reply<usize>),
+    Forget { order: Arc<Order>, step: Step, reply: Reply<Round> },
 }
 
 impl RowCommand {
@@ -92,9 +98,10 @@ impl Question {
             Self::Flush(reply) | Self::Finish { reply, .. } => drop(reply.send(Err(error))),
             Self::Register(_, reply) => drop(reply.send(Err(error))),
             Self::Replace(_, reply) => drop(reply.send(Err(error))),
-            Self::Prune(_, reply) => drop(reply.send(Err(error))),
+            Self::Prune(_, reply) | Self::ExpireMedia(_, reply) => drop(reply.send(Err(error))),
             Self::Keep { reply, .. } => drop(reply.send(Err(error))),
             Self::Mend(reply) => drop(reply.send(Err(error))),
+            Self::Forget { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

@@ -69,6 +69,14 @@ pub(crate) fn relink(connection: &Connection, episode: &Episode) -> rusqlite::Re
     Ok(())
 }
 
+/// Removes the links that were made of what an episode says or shows. Returns how many there were.
+pub(crate) fn remove_all_but_co_occurrence(connection: &Connection, id: &str) -> rusqlite::Result<u64> {
+    let removed = connection
+        .prepare_cached("DELETE FROM links WHERE (a = ?1 OR b = ?1) AND reason <> ?2")?
+        .execute((id, CO_OCCURRENCE))?;
+    Ok(removed as u64)
+}
+
 const fn widened_end(start: i64, end: i64) -> i64 {
     let least = start.saturating_add(START_WINDOW_MS);
     if end > least { end } else { least }

@@ -136,6 +136,26 @@ pub(crate) fn mend(dir: &Path, store: &Path, connection: &Connection) -> Result<
     Ok(mending)
 }
 
+/// Removes the files that no row says are kept, and those that were set aside: nobody can tell what they show. Only the
+/// holder of the directory's lock may do that. Returns how many.
+pub(crate) fn remove_orphans(dir: &Path, store: &Path, connection: &Connection) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    each_file(dir, |file| {
+        let row = row_of(connection, &file.name).map_err(|error| StoreError::from_sqlite(store, error))?;
+        // What its row misses may come back to it: a check decides.
+        if file.path.is_file() && row.is_none_or(|row| row.state == MediaState::Evicted.as_str()) {
+            store::remove_if_there(&file.path)?;
+            removed += 1;
+        }
+        Ok(())
+    })?;
+    for file in sorted(&dir.join(MEDIA_DIR).join(ORPHANS_DIR))? {
+        store::remove_if_there(&file.path())?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
 struct Row {
     hash: String,
     state: String,

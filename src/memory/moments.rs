@@ -4,8 +4,10 @@
 
 use crate::domain::id::BootId;
 use crate::domain::id::EpisodeId;
+use crate::memory::forget;
 use crate::memory::rows;
 use rusqlite::Connection;
+use rusqlite::OptionalExtension;
 
 /// What writes the rows of moments.
 pub const MOMENT_TOOL: &str = "multimodal_memory";
@@ -32,6 +34,38 @@ pub(crate) fn of_boot(connection: &Connection, boot_id: &BootId) -> rusqlite::Re
             Ok(MomentRow { id: rows::id(row, 0)?, moment: row.get(1)?, monotonic_ms: row.get(2)? })
         })?
         .collect()
+}
+
+/// What became of a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The store never heard of it, or made room and let it go.
+    Unknown,
+    /// Its row stands as it was handed over.
+    Stored,
+    /// Its row stands without what was forgotten.
+    Redacted,
+    /// It was forgotten, or has expired, and must not come back.
+    Gone,
+}
+
+/// What became of the moment of that id, which is its row's or its own.
+pub(crate) fn standing(connection: &Connection, moment: &str) -> rusqlite::Result<Standing> {
+    let digest: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT digest FROM episodes WHERE multimodal_episode_id = ?1 OR id = ?1 LIMIT 1")?
+        .query_row([moment], |row| row.get(0))
+        .optional()?;
+    match digest {
+        Some(digest) if forget::is_redacted(&digest) => return Ok(Standing::Redacted),
+        Some(_) => return Ok(Standing::Stored),
+        None => {}
+    }
+    let is_gone: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM tombstones WHERE id = ?1 AND kind = 'episode' AND reason <> 'replaced')",
+        )?
+        .query_row([moment], |row| row.get(0))?;
+    Ok(if is_gone { Standing::Gone } else { Standing::Unknown })
 }
 
 #[cfg(test)]

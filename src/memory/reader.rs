@@ -11,12 +11,19 @@ use crate::memory::detail;
 use crate::memory::detail::EpisodeDetail;
 use crate::memory::dump;
 use crate::memory::error::StoreError;
+use crate::memory::forget;
+use crate::memory::forget::Order;
+use crate::memory::forget::Plan;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
+use crate::memory::forget::held;
 use crate::memory::glance;
 use crate::memory::glance::Glance;
 use crate::memory::media_check;
 use crate::memory::media_check::MediaReport;
 use crate::memory::moments;
 use crate::memory::moments::MomentRow;
+use crate::memory::moments::Standing;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
@@ -136,6 +143,34 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn moments_of_boot(&self, boot_id: &BootId) -> Result<Vec<MomentRow>, StoreError> {
         self.read(|connection| moments::of_boot(connection, boot_id))
+    }
+
+    /// What an order to forget would do to the rows, some at a time: begin with [`Step::FIRST`] and go on with
+    /// [`Round::next`]. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] for an order that cannot be carried out, [`StoreError`] of the read.
+    pub fn survey_forgetting(&self, order: &Order, step: Step) -> Result<Round, StoreError> {
+        let plan = Plan::new(order)?;
+        let Step::Rows(after) = step else { return Ok(Round::default()) };
+        self.read(|connection| forget::survey(connection, &plan, after))
+    }
+
+    /// What became of a moment, by its row's id or its own.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn standing(&self, moment: &str) -> Result<Standing, StoreError> {
+        self.read(|connection| moments::standing(connection, moment))
+    }
+
+    /// Which modalities of a session stay as they are when it is reprocessed, because something of them was forgotten;
+    /// `all` stands for every one.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn held_back(&self, device_id: &DeviceId, session_id: &SessionId) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| held::modalities(connection, (device_id.as_str(), session_id.as_str())))
     }
 
     /// Which rows lack their file and which files lack their row. Beside a running writer a file just written may be named

@@ -18,6 +18,7 @@ use crate::memory::schema;
 use crate::memory::schema::Found;
 use rusqlite::Connection;
 use rusqlite::OpenFlags;
+use std::cell::OnceCell;
 use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +30,7 @@ use std::time::Duration;
 pub const STORE_FILE: &str = "memory.db";
 
 /// Where a new store is made before it gets its name.
-const UNFINISHED_FILE: &str = "memory.db.new";
+pub(crate) const UNFINISHED_FILE: &str = "memory.db.new";
 
 /// How long a statement waits for another program's write lock before it fails as busy (and is tried again).
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -81,6 +82,9 @@ pub struct Store {
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
     pub(crate) single_valued: Vec<String>,
+    /// The file itself, once its gaps are scrubbed. It is closed after the connection: closing any handle of a file lets go
+    /// of all locks that this process holds on it.
+    pages: OnceCell<File>,
     _lock: DirLock,
 }
 
@@ -146,7 +150,17 @@ impl Store {
 
     fn locked(dir: &Path, options: &OpenOptions, connection: Connection, identity: Identity, lock: DirLock) -> Self {
         let (path, single_valued) = (dir.join(STORE_FILE), options.single_valued.clone());
-        Self { connection, dir: dir.to_path_buf(), path, identity, single_valued, _lock: lock }
+        Self { connection, dir: dir.to_path_buf(), path, identity, single_valued, pages: OnceCell::new(), _lock: lock }
+    }
+
+    /// The database's file, for what SQLite itself does not do.
+    pub(crate) fn pages_file(&self) -> Result<&File, StoreError> {
+        if let Some(file) = self.pages.get() {
+            return Ok(file);
+        }
+        let opened = File::options().read(true).write(true).open(&self.path);
+        let file = opened.map_err(|error| StoreError::from_io("open", &self.path, error))?;
+        Ok(self.pages.get_or_init(|| file))
     }
 
     /// Who this store is.
@@ -257,6 +271,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    // What is deleted is overwritten: forgetting is only as good as every change before it, and costs one write more a page.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     // Temporary tables hold ids of episodes: they must not land in /tmp.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cell_size_check", true)

@@ -14,6 +14,12 @@ use crate::memory::commit;
 use crate::memory::error::StoreError;
 use crate::memory::eviction;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget;
+use crate::memory::forget::Order;
+use crate::memory::forget::Plan;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
+use crate::memory::forget::scrub;
 use crate::memory::media_check;
 use crate::memory::media_check::Mending;
 use crate::memory::removal;
@@ -54,7 +60,9 @@ impl Worker {
             }
             Question::Prune(now, reply) => drop(reply.send(self.prune(now))),
             Question::Keep { budget, now, reply } => drop(reply.send(self.keep_within(budget, now))),
+            Question::ExpireMedia(before, reply) => drop(reply.send(self.expire_media(before))),
             Question::Mend(reply) => drop(reply.send(self.mend_media())),
+            Question::Forget { order, step, reply } => drop(reply.send(self.forget(&order, step))),
         }
     }
 
@@ -73,6 +81,13 @@ impl Worker {
         self.commit_before()?;
         let context = commit::context(&self.store, self.clock.utc());
         let (count, unused) = self.ask_store(|connection| removal::prune_expired(connection, &context, now))?;
+        self.unlink(&unused)?;
+        Ok(count)
+    }
+
+    fn expire_media(&mut self, before: Timestamp) -> Result<usize, StoreError> {
+        self.commit_before()?;
+        let (count, unused) = self.ask_store(|connection| eviction::expire_media(connection, before))?;
         self.unlink(&unused)?;
         Ok(count)
     }
@@ -171,6 +186,23 @@ impl Worker {
     fn evict(&self, budget: Budget, now: Option<Timestamp>) -> Result<(Eviction, Vec<String>), StoreError> {
         let context = commit::context(&self.store, self.clock.utc());
         self.ask_store(|connection| eviction::evict(connection, &context, budget, now))
+    }
+
+    fn forget(&mut self, order: &Order, step: Step) -> Result<Round, StoreError> {
+        self.commit_before()?;
+        let plan = Plan::new(order)?;
+        let context = commit::context(&self.store, self.clock.utc());
+        match step {
+            Step::Rows(after) => {
+                let (round, unused) = self.ask_store(|connection| forget::rows(connection, &context, &plan, after))?;
+                self.unlink(&unused)?;
+                Ok(round)
+            }
+            Step::Rest => self.ask_store(|connection| forget::beside_rows(connection, &context, &plan)),
+            Step::SetAside | Step::FullText | Step::MoreFullText | Step::FreePages | Step::Gaps(_) => {
+                scrub::clean(&self.store, step)
+            }
+        }
     }
 
     fn mend_media(&mut self) -> Result<Mending, StoreError> {
