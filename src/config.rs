@@ -74,6 +74,8 @@ pub struct Config {
 pub struct Store {
     /// Folder of `memory.db`; empty: `$STATE_DIRECTORY`, else `~/.local/share/percept`.
     pub data_dir: String,
+    /// Hours after its capture that a kept picture or recording is let go; 0: only when the disk budget needs the room.
+    pub media_keep_h: u32,
 }
 
 /// Where model files stand, and whether sounds are named.

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 mod housekeeping;
+mod housework;
 mod orders;
 mod power_wait;
 mod room;

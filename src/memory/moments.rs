@@ -2,6 +2,7 @@
 //!
 //! In: a boot. Out: its rows of tool [`MOMENT_TOOL`], in the order of capture. Never: rows of other tools.
 
+use crate::domain::episode::Episode;
 use crate::domain::id::BootId;
 use crate::domain::id::EpisodeId;
 use crate::memory::forget;
@@ -32,6 +33,37 @@ pub(crate) fn of_boot(connection: &Connection, boot_id: &BootId) -> rusqlite::Re
         )?
         .query_map((boot_id.as_str(), MOMENT_TOOL), |row| {
             Ok(MomentRow { id: rows::id(row, 0)?, moment: row.get(1)?, monotonic_ms: row.get(2)? })
+        })?
+        .collect()
+}
+
+/// A moment with its row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredMoment {
+    /// The moment's own id, which names its folder.
+    pub name: String,
+    /// Its row.
+    pub episode: Episode,
+    /// Whether something of it was forgotten.
+    pub is_redacted: bool,
+}
+
+/// The moments that percept itself made, in the order of their own ids, behind `after`. Those that were handed in from
+/// outside have no document.
+pub(crate) fn stored(connection: &Connection, after: &str, limit: usize) -> rusqlite::Result<Vec<StoredMoment>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {}, e.multimodal_episode_id, e.digest FROM episodes AS e
+             WHERE e.multimodal_episode_id > ?1 AND e.external_id IS NULL AND e.tool_name = ?2
+             ORDER BY e.multimodal_episode_id LIMIT ?3",
+            rows::COLUMNS
+        ))?
+        .query_map((after, MOMENT_TOOL, i64::try_from(limit).unwrap_or(i64::MAX)), |row| {
+            Ok(StoredMoment {
+                episode: rows::read(row)?,
+                name: row.get(rows::COLUMN_COUNT)?,
+                is_redacted: forget::is_redacted(&row.get::<_, Vec<u8>>(rows::COLUMN_COUNT + 1)?),
+            })
         })?
         .collect()
 }

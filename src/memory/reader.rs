@@ -24,6 +24,7 @@ use crate::memory::media_check::MediaReport;
 use crate::memory::moments;
 use crate::memory::moments::MomentRow;
 use crate::memory::moments::Standing;
+use crate::memory::moments::StoredMoment;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
@@ -154,6 +155,14 @@ impl Reader {
         let plan = Plan::new(order)?;
         let Step::Rows(after) = step else { return Ok(Round::default()) };
         self.read(|connection| forget::survey(connection, &plan, after))
+    }
+
+    /// The moments that percept itself made, in the order of their own ids: at most `limit` behind `after`.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn moments_after(&self, after: &str, limit: usize) -> Result<Vec<StoredMoment>, StoreError> {
+        self.read(|connection| moments::stored(connection, after, limit))
     }
 
     /// What became of a moment, by its row's id or its own.

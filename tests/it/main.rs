@@ -19,6 +19,8 @@ mod camera;
 mod clip_fixture;
 /// CLIP's preprocessing and tokens equal the reference's.
 mod clip_parity;
+/// What is forgotten is in no file and does not come back.
+mod forget;
 /// Whole timelines, compared as text.
 mod golden;
 /// Sound, recorded: what is heard, and what becomes of it.
@@ -35,6 +37,8 @@ mod models;
 mod places;
 /// Crowds of devices and floods of advertisements.
 mod presence;
+/// Documents, rows and media that disagree.
+mod reconcile;
 /// From a recorded session to remembered episodes, through the command line.
 mod replay;
 /// Sessions for the tests, and `percept` run on them.

@@ -2,6 +2,7 @@
 
 use super::Action;
 use super::Capture;
+use super::Forget;
 use super::Mute;
 use super::ORDERS_MAX;
 use super::Order;
@@ -139,6 +140,12 @@ fn control() -> Router<Shared> {
         .route("/v1/mute", post(mute))
         .route("/v1/unmute", post(unmute))
         .route("/v1/capture", post(capture))
+        .route("/v1/forget", post(forget))
+        .route("/v1/prune", post(|State(shared): State<Shared>| async move { shared.order(Action::Prune).await }))
+        .route(
+            "/v1/reconcile",
+            post(|State(shared): State<Shared>| async move { shared.order(Action::Reconcile).await }),
+        )
         .route("/v1/reload", post(|State(shared): State<Shared>| async move { shared.order(Action::Reload).await }))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
@@ -164,6 +171,10 @@ async fn unmute(State(shared): State<Shared>, body: Result<Json<Mute>, JsonRejec
 
 async fn capture(State(shared): State<Shared>, body: Result<Json<Capture>, JsonRejection>) -> Response {
     shared.order_of(body.map(|Json(capture)| Action::Capture(capture))).await
+}
+
+async fn forget(State(shared): State<Shared>, body: Result<Json<Forget>, JsonRejection>) -> Response {
+    shared.order_of(body.map(|Json(forget)| Action::Forget(Box::new(forget)))).await
 }
 
 impl Shared {

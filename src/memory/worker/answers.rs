@@ -190,15 +190,18 @@ impl Worker {
 
     fn forget(&mut self, order: &Order, step: Step) -> Result<Round, StoreError> {
         self.commit_before()?;
-        let plan = Plan::new(order)?;
         let context = commit::context(&self.store, self.clock.utc());
         match step {
             Step::Rows(after) => {
+                let plan = Plan::new(order)?;
                 let (round, unused) = self.ask_store(|connection| forget::rows(connection, &context, &plan, after))?;
                 self.unlink(&unused)?;
                 Ok(round)
             }
-            Step::Rest => self.ask_store(|connection| forget::beside_rows(connection, &context, &plan)),
+            Step::Rest => {
+                let plan = Plan::new(order)?;
+                self.ask_store(|connection| forget::beside_rows(connection, &context, &plan))
+            }
             Step::SetAside | Step::FullText | Step::MoreFullText | Step::FreePages | Step::Gaps(_) => {
                 scrub::clean(&self.store, step)
             }

@@ -1,3 +1,5 @@
+//! Rows that name somebody: which go, which are redacted, which stay.
+
 use super::*;
 use serde_json::json;
 
