@@ -189,7 +189,7 @@ pub fn mend(writer: &Writer, folder: &MomentFolder) -> Result<Mended, ReconcileE
                 folder.remove_named(name)?;
                 mended.removed += 1;
             }
-            _ => match row_of(&reader, folder, name)? {
+            Standing::Unknown | Standing::Stored | Standing::Redacted => match row_of(&reader, folder, name)? {
                 Ok(record) => {
                     writer.append(record)?;
                     mended.rows_written += 1;

@@ -344,7 +344,7 @@ fn a_forgetting_that_is_killed_leaves_each_row_whole_and_is_ended_by_the_next() 
         let writer = memory_rows::writer(dir.path());
         assert_eq!(forget::clean_up(&folder).unwrap(), dir.path().join(forget::MARKER).exists());
         let reader = Reader::open(dir.path()).unwrap();
-        let told = files_below(&folder.episodes().to_path_buf());
+        let told = files_below(folder.episodes());
         let documents: Vec<String> = told
             .iter()
             .filter(|path| path.is_dir())

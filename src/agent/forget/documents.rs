@@ -10,6 +10,7 @@
 //!
 //! Never: reads a picture, touches the store.
 
+use super::ForgetError;
 use super::Phase;
 use super::Report;
 use crate::agent::moments;
@@ -26,8 +27,6 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
-
-use super::ForgetError;
 
 /// Documents looked at in one phase.
 const DOCUMENTS_A_PHASE: usize = 200;
