@@ -79,6 +79,8 @@ pub struct Config {
 pub struct Store {
     /// Folder of `memory.db`; empty: `$STATE_DIRECTORY`, else `~/.local/share/percept`.
     pub data_dir: String,
+    /// Hours after its capture that a kept picture or recording is let go; 0: only when the disk budget needs the room.
+    pub media_keep_h: u32,
     /// Relations of which a subject has one at a time: a newer fact ends the older one. Counts for what is stored from
     /// then on.
     pub single_valued: Vec<String>,
@@ -86,7 +88,7 @@ pub struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self { data_dir: String::new(), single_valued: vec!["located_at".to_owned()] }
+        Self { data_dir: String::new(), media_keep_h: 0, single_valued: vec!["located_at".to_owned()] }
     }
 }
 

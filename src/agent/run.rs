@@ -34,6 +34,7 @@ use std::sync::mpsc;
 
 mod gist_work;
 mod housekeeping;
+mod housework;
 mod orders;
 mod power_wait;
 mod room;

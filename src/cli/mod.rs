@@ -20,6 +20,7 @@ pub mod doctor;
 pub mod episodes;
 pub mod facts;
 pub mod filter;
+pub mod forget;
 pub mod gist;
 pub mod ingest;
 pub mod mcp;
@@ -27,6 +28,8 @@ pub mod models;
 pub mod mute;
 pub mod output;
 pub mod progress;
+pub mod prune;
+pub mod reconcile;
 pub mod record;
 pub mod replay;
 pub mod run;
@@ -117,6 +120,12 @@ enum Command {
     Show(show::Args),
     /// Count what the store holds
     Stats,
+    /// Forget a person, a place, a span of time or episodes, for good
+    Forget(forget::Args),
+    /// Remove rows of class `session` that are older than three hours
+    Prune,
+    /// Find, and with --mend end, what documents, rows and media disagree on
+    Reconcile(reconcile::Args),
     /// Check the config file, or print the built-in one
     #[command(subcommand)]
     Config(config::Command),
@@ -177,6 +186,9 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Gist(args) => gist::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
+        Command::Forget(args) => forget::run(args, &cli.shared, io),
+        Command::Prune => prune::run(&cli.shared, io),
+        Command::Reconcile(args) => reconcile::run(args, &cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),
         Command::Models(command) => models::run(command, &cli.shared, io),
     }

@@ -11,6 +11,7 @@ use crate::domain::id::EpisodeId;
 use crate::memory::clock;
 use crate::memory::clock::ClockPlace;
 use crate::memory::embedding;
+use crate::memory::forget;
 use crate::memory::graph;
 use crate::memory::links;
 use crate::memory::media;
@@ -32,7 +33,7 @@ pub(crate) enum Outcome {
     Updated(Vec<String>),
     /// It was known and is the same, or the same capture is stored under another id.
     Duplicate,
-    /// It was forgotten or has expired, and stays so.
+    /// It was forgotten or has expired, and stays so; or it was redacted, and stays as it is.
     Blocked,
 }
 
@@ -44,11 +45,17 @@ pub(crate) fn append(
     files: &[MediaRow],
 ) -> rusqlite::Result<Outcome> {
     let id = record.episode.id.to_string();
-    if tombstones::blocks(connection, "episode", &id)? {
+    let moment = moment_of(record).filter(|moment| *moment != id);
+    if tombstones::blocks(connection, "episode", &id)?
+        || moment.map_or(Ok(false), |moment| tombstones::blocks(connection, "episode", moment))?
+    {
         return Ok(Outcome::Blocked);
     }
     let digest = record::digest(record, files);
     let stored = stored_digest(connection, &id)?;
+    if stored.as_deref().is_some_and(forget::is_redacted) {
+        return Ok(Outcome::Blocked);
+    }
     if stored.as_deref() == Some(digest.as_bytes()) || (stored.is_none() && is_stored_elsewhere(connection, record)?) {
         return Ok(Outcome::Duplicate);
     }
@@ -70,8 +77,8 @@ pub(crate) fn append(
     Ok(unused.map_or(Outcome::Inserted, Outcome::Updated))
 }
 
-/// Adds vectors to a stored episode, which syncs again with them. `Duplicate` when the episode is not there (any more)
-/// or has them already.
+/// Adds vectors to a stored episode, which syncs again with them. `Duplicate` when the episode is not there (any more),
+/// was redacted, or has them already.
 pub(crate) fn add_vectors(
     connection: &Connection,
     context: &Context<'_>,
@@ -79,7 +86,9 @@ pub(crate) fn add_vectors(
     embeddings: &[Embedding],
 ) -> rusqlite::Result<Outcome> {
     let id = id.to_string();
-    if stored_digest(connection, &id)?.is_none() || has_all(connection, &id, embeddings)? {
+    let stored = stored_digest(connection, &id)?;
+    // The vector of a sentence that was redacted since would say what it said.
+    if stored.is_none_or(|digest| forget::is_redacted(&digest)) || has_all(connection, &id, embeddings)? {
         return Ok(Outcome::Duplicate);
     }
     embedding::put(connection, &id, embeddings)?;
@@ -105,10 +114,13 @@ fn stored_digest(connection: &Connection, id: &str) -> rusqlite::Result<Option<V
 
 /// Whether the same moment is there under another id: one capture that reached the store on two ways.
 fn is_stored_elsewhere(connection: &Connection, record: &EpisodeRecord) -> rusqlite::Result<bool> {
-    let moment = record.episode.metadata.get("multimodal_episode_id").and_then(|value| value.as_str());
     connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM episodes WHERE multimodal_episode_id = ?1)")?
-        .query_row([moment], |row| row.get(0))
+        .query_row([moment_of(record)], |row| row.get(0))
+}
+
+fn moment_of(record: &EpisodeRecord) -> Option<&str> {
+    record.episode.metadata.get("multimodal_episode_id")?.as_str()
 }
 
 /// The episode with its times moved by the clock corrections of its run that came before it.

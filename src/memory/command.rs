@@ -14,11 +14,15 @@ use crate::memory::clock::ClockCorrection;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget::Order;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
 use crate::memory::media::MediaRow;
 use crate::memory::media_check::Mending;
 use crate::memory::retention::Budget;
 use crate::memory::sessions::Registration;
 use crate::memory::sessions::Session;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 /// Where an answer goes.
@@ -63,6 +67,8 @@ pub(crate) enum Question {
     Tend(Reply<bool>),
     ForgetVectors(Reply<()>),
     Store(Vec<EpisodeRecord>, Reply<Vec<Stored>>),
+    ExpireMedia(Timestamp, Reply<usize>),
+    Forget { order: Arc<Order>, step: Step, reply: Reply<Round> },
 }
 
 impl RowCommand {
@@ -102,12 +108,13 @@ impl Question {
             Self::Flush(reply) | Self::Finish { reply, .. } => drop(reply.send(Err(error))),
             Self::Register(_, reply) => drop(reply.send(Err(error))),
             Self::Replace(_, reply) => drop(reply.send(Err(error))),
-            Self::Prune(_, reply) => drop(reply.send(Err(error))),
+            Self::Prune(_, reply) | Self::ExpireMedia(_, reply) => drop(reply.send(Err(error))),
             Self::Keep { reply, .. } => drop(reply.send(Err(error))),
             Self::Mend(reply) => drop(reply.send(Err(error))),
             Self::Tend(reply) => drop(reply.send(Err(error))),
             Self::ForgetVectors(reply) => drop(reply.send(Err(error))),
             Self::Store(_, reply) => drop(reply.send(Err(error))),
+            Self::Forget { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

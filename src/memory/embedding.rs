@@ -44,10 +44,10 @@ pub(crate) fn put(connection: &Connection, episode_id: &str, embeddings: &[Embed
     Ok(())
 }
 
-/// Removes every vector of an episode.
-pub(crate) fn remove(connection: &Connection, episode_id: &str) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM embeddings WHERE episode_id = ?1")?.execute([episode_id])?;
-    Ok(())
+/// Removes every vector of an episode. Returns how many there were.
+pub(crate) fn remove(connection: &Connection, episode_id: &str) -> rusqlite::Result<u64> {
+    let removed = connection.prepare_cached("DELETE FROM embeddings WHERE episode_id = ?1")?.execute([episode_id])?;
+    Ok(removed as u64)
 }
 
 /// One vector of an episode.

@@ -59,6 +59,21 @@ pub(crate) fn remove(connection: &Connection, context: &Context<'_>, episode_id:
     edges_of(connection, episode_id)?.iter().try_for_each(|edge| remove_edge(connection, context, edge))
 }
 
+/// Removes these edges of an episode. Returns how many there were.
+pub(crate) fn remove_some(
+    connection: &Connection,
+    context: &Context<'_>,
+    episode_id: &str,
+    ids: &[String],
+) -> rusqlite::Result<u64> {
+    let mut removed = 0;
+    for edge in edges_of(connection, episode_id)?.iter().filter(|edge| ids.contains(&edge.id)) {
+        remove_edge(connection, context, edge)?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
 /// Moves the times of an episode's edges by `shift_ms` after a clock correction.
 pub(crate) fn shift(
     connection: &Connection,

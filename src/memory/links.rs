@@ -15,3 +15,16 @@ pub(crate) fn relink(connection: &Connection, context: &Context<'_>, episode: &E
     co_occurrence::relink(connection, episode)?;
     similar::relink(connection, context, &episode.id.to_string())
 }
+
+/// Removes the links that were made of what an episode says or shows. Returns how many there were.
+pub(crate) fn remove_all_but_co_occurrence(
+    connection: &Connection,
+    context: &Context<'_>,
+    id: &str,
+) -> rusqlite::Result<u64> {
+    similar::before_removal(connection, context, id)?;
+    let removed = connection
+        .prepare_cached("DELETE FROM links WHERE (a = ?1 OR b = ?1) AND reason <> ?2")?
+        .execute((id, co_occurrence::CO_OCCURRENCE))?;
+    Ok(removed as u64)
+}

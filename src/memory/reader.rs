@@ -21,6 +21,12 @@ use crate::memory::facts;
 use crate::memory::facts::FactQuery;
 use crate::memory::facts::StoredFact;
 use crate::memory::facts::When;
+use crate::memory::forget;
+use crate::memory::forget::Order;
+use crate::memory::forget::Plan;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
+use crate::memory::forget::held;
 use crate::memory::gists;
 use crate::memory::glance;
 use crate::memory::glance::Glance;
@@ -28,6 +34,8 @@ use crate::memory::media_check;
 use crate::memory::media_check::MediaReport;
 use crate::memory::moments;
 use crate::memory::moments::MomentRow;
+use crate::memory::moments::Standing;
+use crate::memory::moments::StoredMoment;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
@@ -268,6 +276,42 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn moments_of_boot(&self, boot_id: &BootId) -> Result<Vec<MomentRow>, StoreError> {
         self.read(|connection| moments::of_boot(connection, boot_id))
+    }
+
+    /// What an order to forget would do to the rows, some at a time: begin with [`Step::FIRST`] and go on with
+    /// [`Round::next`]. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] for an order that cannot be carried out, [`StoreError`] of the read.
+    pub fn survey_forgetting(&self, order: &Order, step: Step) -> Result<Round, StoreError> {
+        let plan = Plan::new(order)?;
+        let Step::Rows(after) = step else { return Ok(Round::default()) };
+        self.read(|connection| forget::survey(connection, &plan, after))
+    }
+
+    /// The moments that percept itself made, in the order of their own ids: at most `limit` behind `after`.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn moments_after(&self, after: &str, limit: usize) -> Result<Vec<StoredMoment>, StoreError> {
+        self.read(|connection| moments::stored(connection, after, limit))
+    }
+
+    /// What became of a moment, by its row's id or its own.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn standing(&self, moment: &str) -> Result<Standing, StoreError> {
+        self.read(|connection| moments::standing(connection, moment))
+    }
+
+    /// Which modalities of a session stay as they are when it is reprocessed, because something of them was forgotten;
+    /// `all` stands for every one.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn held_back(&self, device_id: &DeviceId, session_id: &SessionId) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| held::modalities(connection, (device_id.as_str(), session_id.as_str())))
     }
 
     /// Which rows lack their file and which files lack their row. Beside a running writer a file just written may be named

@@ -20,6 +20,7 @@ use crate::memory::command::Counters;
 use crate::memory::command::RowCommand;
 use crate::memory::commit;
 use crate::memory::error::StoreError;
+use crate::memory::forget::held;
 use crate::memory::links;
 use crate::memory::media;
 use crate::memory::queue::Popped;
@@ -254,6 +255,10 @@ impl Worker {
     fn extend_replacement(&mut self) {
         let mut group = mem::take(&mut self.group);
         let stored_at = self.clock.utc();
+        let held = match self.drop_held(&mut group) {
+            Ok(held) => held,
+            Err(error) => return self.fail_replacement(error, &group),
+        };
         let files = group.iter_mut().try_for_each(|row| commit::write_files(&self.store, row));
         let result = files.and_then(|()| {
             commit::apply(&self.store, &self.store.connection, commit::context(&self.store, stored_at), &group)
@@ -262,14 +267,32 @@ impl Worker {
         match result {
             Ok((added, more)) => {
                 counters.add(added);
-                unused.extend(more);
+                unused.extend(more.into_iter().chain(held));
             }
-            Err(error) => {
-                commit::roll_back(&self.store);
-                self.replacement = Some(Replacement::Failed(error));
-                self.shared.count(Counters { rows_lost: group.len() as u64, ..Counters::default() });
+            Err(error) => self.fail_replacement(error, &group),
+        }
+    }
+
+    fn fail_replacement(&mut self, error: StoreError, group: &[RowCommand]) {
+        commit::roll_back(&self.store);
+        self.replacement = Some(Replacement::Failed(error));
+        self.shared.count(Counters { rows_lost: group.len() as u64, ..Counters::default() });
+    }
+
+    /// Takes out the rows that would bring back, under other ids, what was forgotten of the session. Returns their files.
+    fn drop_held(&self, group: &mut Vec<RowCommand>) -> Result<Vec<String>, StoreError> {
+        let (mut dropped, mut paths) = (0, Vec::new());
+        for index in (0..group.len()).rev() {
+            let RowCommand::Episode { record, .. } = &group[index] else { continue };
+            if held::holds_back(&self.store.connection, record).map_err(|error| self.at_store(error))? {
+                dropped += 1;
+                if let RowCommand::Episode { files, .. } = group.remove(index) {
+                    paths.extend(files.into_iter().map(|file| file.path));
+                }
             }
         }
+        self.shared.count(Counters { rows_blocked: dropped, ..Counters::default() });
+        Ok(paths)
     }
 
     fn has_idle_work(&self) -> bool {

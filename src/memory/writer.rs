@@ -30,6 +30,9 @@ use crate::memory::command::Stored;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget::Order;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
 use crate::memory::media_check::Mending;
 use crate::memory::queue::Queue;
 use crate::memory::queue::Rejected;
@@ -231,6 +234,15 @@ impl Writer {
         self.ask(|reply| Question::Keep { budget, now, reply })
     }
 
+    /// Lets go of kept pictures and recordings that were captured before `before`: their rows stay and say so (`evicted`).
+    /// Returns how many; call again while it is [`crate::memory::eviction::FILES_MAX`]. The clock must be set.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, and any [`StoreError`] of the commit.
+    pub fn expire_media(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.ask(|reply| Question::ExpireMedia(before, reply))
+    }
+
     /// Makes rows and files of media agree again. See [`crate::memory::media_check`].
     ///
     /// # Errors
@@ -256,6 +268,16 @@ impl Writer {
     /// [`StoreError`] of the commit before it.
     pub fn forget_vectors(&self) -> Result<(), StoreError> {
         self.ask(Question::ForgetVectors)
+    }
+
+    /// Carries out one step of an order to forget. Begin with [`Step::FIRST`] and go on with [`Round::next`] until it is
+    /// `None`; each step is short and can be repeated. See [`crate::memory::forget`].
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] for an order that cannot be carried out and while a session is being replaced, and any
+    /// [`StoreError`] of the commit.
+    pub fn forget(&self, order: Arc<Order>, step: Step) -> Result<Round, StoreError> {
+        self.ask(|reply| Question::Forget { order, step, reply })
     }
 
     /// Waits until everything handed over before is committed.

@@ -389,6 +389,34 @@ fn lines_handed_in_while_the_agent_runs_are_committed_by_it() {
 }
 
 #[test]
+fn a_running_agent_forgets_who_is_there_and_captures_on() {
+    let mut agent = agent();
+    agent.until("she was met", |status| status.store.episodes.contains_key("social"));
+    let asked = Capture { faces: vec!["Alice".to_owned(), "Bob".to_owned()], ..Capture::default() };
+    let _: Value = agent.client().post("/v1/capture", &asked).unwrap();
+
+    let rows = agent.jsonl(&["forget", "--person", "Alice", "--yes"]);
+
+    assert!(rows[0]["episodes_removed"].as_u64() >= Some(1), "{rows:?}");
+    assert_eq!(rows[0]["episodes_redacted"].as_u64(), Some(1), "{rows:?}");
+    let captures = |status: &Status| status.sensors.iter().map(|sensor| sensor.captures).sum::<u64>();
+    let before = captures(&agent.status());
+    agent.until("capture goes on", |status| captures(status) > before + 20);
+    // Whether this machine's clock is set is not the test's to say.
+    match agent.client().post::<Value>("/v1/prune", &()) {
+        Ok(answer) => assert_eq!(answer, serde_json::json!({"removed": 0, "is_more": false})),
+        Err(error) => assert!(error.to_string().contains("the clock is not set"), "{error}"),
+    }
+    assert_eq!(agent.jsonl(&["reconcile", "--mend"]).len(), 7);
+    // Her departure ends a meeting that is forgotten.
+    agent.stop();
+
+    assert_eq!(crate::forget::files_with(&agent.data_dir(), "alice"), [""; 0]);
+    let told = agent.jsonl(&["episodes"]);
+    assert!(told.iter().any(|row| row["content"].as_str().unwrap().contains("Faces: someone, Bob")), "{told:#?}");
+}
+
+#[test]
 fn a_microphone_that_delivers_zeros_is_named_in_health_while_it_runs() {
     let mut agent = Agent::start_with(tempfile::tempdir().unwrap(), None, Box::new(Dead));
 

@@ -23,6 +23,8 @@ mod clip_parity;
 mod context;
 /// What held when, asked through the command line.
 mod facts;
+/// What is forgotten is in no file and does not come back.
+mod forget;
 /// A day, a place, a person in a few sentences.
 mod gists;
 /// Whole timelines, compared as text.
@@ -43,6 +45,8 @@ mod models;
 mod places;
 /// Crowds of devices and floods of advertisements.
 mod presence;
+/// Documents, rows and media that disagree.
+mod reconcile;
 /// From a recorded session to remembered episodes, through the command line.
 mod replay;
 /// Sessions for the tests, and `percept` run on them.

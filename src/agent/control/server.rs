@@ -2,6 +2,7 @@
 
 use super::Action;
 use super::Capture;
+use super::Forget;
 use super::Mute;
 use super::ORDERS_MAX;
 use super::Order;
@@ -161,6 +162,12 @@ fn control() -> Router<Shared> {
         .route("/v1/capture", post(capture))
         .route("/v1/search", post(search))
         .route("/v1/gist", post(gist))
+        .route("/v1/forget", post(forget))
+        .route("/v1/prune", post(|State(shared): State<Shared>| async move { shared.order(Action::Prune).await }))
+        .route(
+            "/v1/reconcile",
+            post(|State(shared): State<Shared>| async move { shared.order(Action::Reconcile).await }),
+        )
         .route("/v1/reload", post(|State(shared): State<Shared>| async move { shared.order(Action::Reload).await }))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .merge(Router::new().route("/v1/ingest", post(take_in)).layer(DefaultBodyLimit::max(ingest::BODY_BYTES_MAX)))
@@ -230,6 +237,10 @@ async fn take_in(State(shared): State<Shared>, body: Result<Bytes, BytesRejectio
 
 async fn gist(State(shared): State<Shared>, body: Result<Json<AskedGist>, JsonRejection>) -> Response {
     shared.order_of(body.map(|Json(asked)| Action::Gist(asked))).await
+}
+
+async fn forget(State(shared): State<Shared>, body: Result<Json<Forget>, JsonRejection>) -> Response {
+    shared.order_of(body.map(|Json(forget)| Action::Forget(Box::new(forget)))).await
 }
 
 impl Shared {

@@ -6,6 +6,7 @@ use super::End;
 use super::Resident;
 use super::SegmentEnd;
 use super::housekeeping::Housekeeping;
+use super::housework;
 use super::orders;
 use crate::agent::backlog::Backlog;
 use crate::agent::clock_source;
@@ -30,10 +31,13 @@ use crate::domain::id::SessionId;
 use crate::domain::reading::Reading;
 use crate::domain::time::Clock as _;
 use crate::domain::time::Stamp;
+use crate::memory::forget::Order;
+use crate::memory::forget::Subject;
 use crate::memory::sessions;
 use crate::perception::presence::Salt;
 use crate::sensors::live::SharedClock;
 use anyhow::Context as _;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +67,7 @@ pub(super) struct Segment<'a> {
     pub(super) session_id: SessionId,
     recording: Option<Recording>,
     started: Stamp,
+    forgotten_spans: VecDeque<Order>,
 }
 
 impl<'a> Segment<'a> {
@@ -125,6 +130,7 @@ impl<'a> Segment<'a> {
             session_id,
             recording,
             started,
+            forgotten_spans: VecDeque::new(),
         };
         segment.note_missed_time();
         segment.adopt_moments();
@@ -202,7 +208,28 @@ impl<'a> Segment<'a> {
         }
     }
 
+    /// Something is being forgotten: what is remembered of it outside of the store goes too.
+    pub(super) fn forgotten(&mut self, order: &Order) {
+        let is_meant = |last: &LastEpisode| order.is_named_in(&last.content) || order.covers(last.at);
+        self.last_episode = self.last_episode.take().filter(|last| !is_meant(last));
+        if matches!(order.subject, Subject::Span { .. }) && !self.forgotten_spans.contains(order) {
+            self.forgotten_spans.push_back(order.clone());
+            if self.forgotten_spans.len() > housework::SPANS_MAX {
+                self.forgotten_spans.pop_front();
+            }
+        }
+    }
+
+    /// Whether it began in a span that was forgotten while it lasted.
+    fn is_forgotten(&self, product: &Product) -> bool {
+        let (Product::Episode(draft) | Product::Moment(draft, _)) = product else { return false };
+        self.forgotten_spans.iter().any(|order| order.covers(draft.start.utc))
+    }
+
     fn write(&mut self, product: Product) {
+        if self.is_forgotten(&product) {
+            return;
+        }
         let pipeline = &self.pipeline;
         if let Err(error) = self.recorder.write(product, |stamp| pipeline.corrected(stamp)) {
             self.housekeeping.count_refusal();

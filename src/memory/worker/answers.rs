@@ -17,6 +17,12 @@ use crate::memory::commit;
 use crate::memory::error::StoreError;
 use crate::memory::eviction;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget;
+use crate::memory::forget::Order;
+use crate::memory::forget::Plan;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
+use crate::memory::forget::scrub;
 use crate::memory::media_check;
 use crate::memory::media_check::Mending;
 use crate::memory::removal;
@@ -57,10 +63,12 @@ impl Worker {
             }
             Question::Prune(now, reply) => drop(reply.send(self.prune(now))),
             Question::Keep { budget, now, reply } => drop(reply.send(self.keep_within(budget, now))),
+            Question::ExpireMedia(before, reply) => drop(reply.send(self.expire_media(before))),
             Question::Mend(reply) => drop(reply.send(self.mend_media())),
             Question::Tend(reply) => drop(reply.send(self.tend_now())),
             Question::ForgetVectors(reply) => drop(reply.send(self.forget_vectors())),
             Question::Store(records, reply) => drop(reply.send(self.store(records))),
+            Question::Forget { order, step, reply } => drop(reply.send(self.forget(&order, step))),
         }
     }
 
@@ -80,6 +88,13 @@ impl Worker {
         self.commit_before()?;
         let context = commit::context(&self.store, self.clock.utc());
         let (count, unused) = self.ask_store(|connection| removal::prune_expired(connection, &context, now))?;
+        self.unlink(&unused)?;
+        Ok(count)
+    }
+
+    fn expire_media(&mut self, before: Timestamp) -> Result<usize, StoreError> {
+        self.commit_before()?;
+        let (count, unused) = self.ask_store(|connection| eviction::expire_media(connection, before))?;
         self.unlink(&unused)?;
         Ok(count)
     }
@@ -189,6 +204,26 @@ impl Worker {
     fn forget_vectors(&mut self) -> Result<(), StoreError> {
         self.commit_before()?;
         self.store.companion.borrow_mut().forget()
+    }
+
+    fn forget(&mut self, order: &Order, step: Step) -> Result<Round, StoreError> {
+        self.commit_before()?;
+        let context = commit::context(&self.store, self.clock.utc());
+        match step {
+            Step::Rows(after) => {
+                let plan = Plan::new(order)?;
+                let (round, unused) = self.ask_store(|connection| forget::rows(connection, &context, &plan, after))?;
+                self.unlink(&unused)?;
+                Ok(round)
+            }
+            Step::Rest => {
+                let plan = Plan::new(order)?;
+                self.ask_store(|connection| forget::beside_rows(connection, &context, &plan))
+            }
+            Step::SetAside | Step::FullText | Step::MoreFullText | Step::FreePages | Step::Gaps(_) => {
+                scrub::clean(&self.store, step)
+            }
+        }
     }
 
     fn mend_media(&mut self) -> Result<Mending, StoreError> {
