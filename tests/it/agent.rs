@@ -417,6 +417,29 @@ fn a_running_agent_forgets_who_is_there_and_captures_on() {
 }
 
 #[test]
+fn a_search_is_answered_by_the_running_agent_and_what_it_returns_is_stronger_at_once() {
+    let mut agent = agent();
+    let asked = Capture { person: Some("Bob".to_owned()), ..Capture::default() };
+    let _: Value = agent.client().post("/v1/capture", &asked).unwrap();
+
+    let first = agent.jsonl(&["search", "bob"]);
+    assert!(first[0]["content"].as_str().unwrap().starts_with("Met Bob"), "{first:#?}");
+    assert_eq!(first[0]["score_parts"]["strength"], 0.0);
+    let stronger =
+        || Some(agent.jsonl(&["search", "bob", "--peek"])).filter(|found| found[0]["score_parts"]["strength"] == 1.0);
+    eventually("the next search counts it", stronger);
+    let error = agent.client().post::<Value>("/v1/search", &serde_json::json!({"words": "bob"})).unwrap_err();
+    assert!(error.to_string().contains("unknown field"), "{error}");
+    let error = agent.client().post::<Value>("/v1/search", &serde_json::json!({})).unwrap_err();
+    assert!(error.to_string().contains("nothing to search for"), "{error}");
+
+    agent.stop();
+
+    let stored = agent.jsonl(&["search", "bob", "--peek"]);
+    assert_eq!(stored[0]["strength"], 2.0, "and the writer's end keeps it");
+}
+
+#[test]
 fn a_microphone_that_delivers_zeros_is_named_in_health_while_it_runs() {
     let mut agent = Agent::start_with(tempfile::tempdir().unwrap(), None, Box::new(Dead));
 

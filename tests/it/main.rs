@@ -51,6 +51,8 @@ mod reconcile;
 mod replay;
 /// Sessions for the tests, and `percept` run on them.
 mod scene;
+/// Searching by words, by likeness and by filters, and what it leaves behind.
+mod search;
 /// Recorded sessions: what is read from folders and bare files, right and wrong.
 mod session;
 /// Receiver logs, bare and as a real gpsd tells them: every fix, no false time, no false place.
