@@ -267,9 +267,15 @@ impl Companion {
         }
         if self.needs_rest {
             self.needs_rest = false;
+            let lost: Vec<Key> =
+                self.indexes.iter().filter(|(_, index)| index.discard_lost()).map(|(key, _)| key.clone()).collect();
+            for key in lost {
+                self.indexes.remove(&key);
+                self.due.insert(key);
+            }
             self.indexes.values_mut().try_for_each(SpaceIndex::rest)?;
         }
-        Ok(false)
+        Ok(!self.due.is_empty())
     }
 
     fn look_at_all(&mut self, connection: &Connection) -> rusqlite::Result<()> {

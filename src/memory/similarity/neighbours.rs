@@ -71,6 +71,14 @@ struct Segment {
     checked: Option<Checked>,
     /// Mapped while it is in use.
     graph: Option<Graph>,
+    /// Its file has gone or is damaged.
+    is_lost: bool,
+}
+
+impl Segment {
+    const fn new(manifest: Manifest) -> Self {
+        Self { manifest, checked: None, graph: None, is_lost: false }
+    }
 }
 
 /// A row to be added.
@@ -120,7 +128,7 @@ impl SpaceIndex {
                 }
                 break;
             }
-            this.done.push(Segment { manifest, checked: None, graph: None });
+            this.done.push(Segment::new(manifest));
         }
         Ok(Some(this))
     }
@@ -184,9 +192,10 @@ impl SpaceIndex {
             self.growing.nearest(codes, count, graph::EFFORT_TO_FIND)
         };
         for segment in self.done.iter_mut().rev().take(SEGMENTS_ASKED_MAX) {
-            if segment.graph.is_none() {
+            if segment.graph.is_none() && !segment.is_lost {
                 let Segment { manifest, checked, .. } = segment;
                 segment.graph = segments::open(&self.folder, &self.key, manifest, checked, Graph::view);
+                segment.is_lost = segment.graph.is_none();
             }
             if let Some(graph) = &segment.graph {
                 found.extend(graph.nearest(codes, count, graph::EFFORT_TO_FIND));
@@ -205,7 +214,7 @@ impl SpaceIndex {
         let manifest = self.save(false)?;
         if let Some(empty) = Graph::new(self.key.dims) {
             self.growing = empty;
-            self.done.push(Segment { manifest, checked: None, graph: None });
+            self.done.push(Segment::new(manifest));
             self.above = self.upto;
         }
         Ok(())
@@ -225,6 +234,16 @@ impl SpaceIndex {
     pub(crate) fn rest(&mut self) -> Result<(), StoreError> {
         self.done.iter_mut().for_each(|segment| segment.graph = None);
         if self.unsaved >= SAVED_EVERY { self.save(true).map(|_| ()) } else { Ok(()) }
+    }
+
+    /// Removes what cannot be used any more. `true` when there was such a thing: the space is then to be opened again, and what
+    /// it lacks is caught up with.
+    pub(crate) fn discard_lost(&self) -> bool {
+        let lost = self.done.iter().find(|segment| segment.is_lost);
+        if let Some(segment) = lost {
+            segments::discard(&self.folder, segment.manifest.above);
+        }
+        lost.is_some()
     }
 
     /// Saves what grew, because the program ends.
@@ -284,7 +303,7 @@ impl SpaceIndex {
         let span = Span { above: rebuild.above, upto: rebuild.upto, is_growing: false };
         let manifest = segments::save(&self.folder, &self.key, &self.store_id, &rebuild.graph, span)?;
         if let Some(segment) = self.done.iter_mut().find(|segment| segment.manifest.above == rebuild.above) {
-            *segment = Segment { manifest, checked: None, graph: None };
+            *segment = Segment::new(manifest);
         }
         Ok(false)
     }

@@ -71,7 +71,11 @@ pub(crate) fn manifests(folder: &Path, key: &Key, store_id: &str) -> Vec<Manifes
             break;
         }
         above = manifest.upto;
+        let is_growing = manifest.is_growing;
         found.push(manifest);
+        if is_growing {
+            break;
+        }
     }
     found
 }

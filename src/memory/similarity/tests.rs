@@ -442,3 +442,56 @@ fn a_damaged_graph_is_never_mapped() {
     Similarity::forget_everything(lab.dir.path()).unwrap();
     lab.check(&mut similarity, &vectors[0], 10);
 }
+
+#[test]
+fn a_graph_that_was_lost_is_made_again() {
+    const DIMS: usize = 16;
+    let mut lab = Lab::new();
+    lab.companion = Companion::new(lab.dir.path(), "s", Cuts::default()).with_segments_of(300);
+    lab.connection.execute_batch("BEGIN").unwrap();
+    let vectors = vectors(2, 1_000, DIMS);
+    lab.add_all(&vectors);
+    lab.connection.execute_batch("COMMIT").unwrap();
+    while lab.companion.tend(&lab.connection) {}
+    let graphs = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(key(DIMS).folder(lab.dir.path())).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "hnsw")).collect()
+    };
+    let before = graphs();
+    std::fs::write(&before[0], b"not a graph").unwrap();
+
+    let mut codes = vec![0; DIMS];
+    quantise(&vectors[0], &mut codes);
+    lab.companion.near(&lab.connection, &key(DIMS), &codes, 5).unwrap();
+    while lab.companion.tend(&lab.connection) {}
+
+    assert_eq!(graphs().len(), before.len());
+    let mut similarity = Similarity { exact_rows_max: 0, ..Similarity::open(lab.dir.path()) };
+    assert_eq!(lab.nearest(&mut similarity, &vectors[0], 1)[0].row_id, 1);
+}
+
+#[test]
+fn a_segment_that_lost_much_is_made_without_it() {
+    const DIMS: usize = 16;
+    let mut lab = Lab::new();
+    lab.companion = Companion::new(lab.dir.path(), "s", Cuts::default()).with_segments_of(2_000);
+    lab.connection.execute_batch("BEGIN").unwrap();
+    let vectors = vectors(2, 2_400, DIMS);
+    let rows = lab.add_all(&vectors);
+    lab.connection.execute_batch("COMMIT").unwrap();
+    while lab.companion.tend(&lab.connection) {}
+    let rows_of_first = |lab: &Lab| segments::manifests(&key(DIMS).folder(lab.dir.path()), &key(DIMS), "s")[0].rows;
+    let before = rows_of_first(&lab);
+    lab.connection.execute_batch("BEGIN").unwrap();
+    for row in &rows[..1_100] {
+        lab.remove(*row);
+        lab.companion.removed(Vec::new());
+    }
+    lab.connection.execute_batch("COMMIT").unwrap();
+
+    while lab.companion.tend(&lab.connection) {}
+
+    assert_eq!(rows_of_first(&lab), before - 1_100);
+    assert!(before >= 2_000);
+}
