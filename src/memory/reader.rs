@@ -24,6 +24,8 @@ use crate::memory::media_check;
 use crate::memory::media_check::MediaReport;
 use crate::memory::moments;
 use crate::memory::moments::MomentRow;
+use crate::memory::places;
+use crate::memory::places::LearnedStay;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
@@ -209,6 +211,14 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn moments_of_boot(&self, boot_id: &BootId) -> Result<Vec<MomentRow>, StoreError> {
         self.read(|connection| moments::of_boot(connection, boot_id))
+    }
+
+    /// The stays of a device at learned places, latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn learned_stays(&self, device_id: &DeviceId) -> Result<Vec<LearnedStay>, StoreError> {
+        self.read(|connection| places::learned_stays(connection, device_id))
     }
 
     /// Which rows lack their file and which files lack their row. Beside a running writer a file just written may be named
