@@ -48,32 +48,32 @@ const LENGTH_TOLD_MS: i64 = 60_000;
 /// Names kept in the metadata, of each kind.
 const NAMES_KEPT: usize = 16;
 
-/// `YAMNet`'s classes that matter however short they were.
-const NOTABLE: [&str; 24] = [
-    "Alarm",
-    "Alarm clock",
-    "Baby cry, infant crying",
-    "Breaking",
-    "Buzzer",
-    "Car alarm",
-    "Civil defense siren",
-    "Crying, sobbing",
-    "Doorbell",
-    "Explosion",
-    "Fire alarm",
-    "Fire engine, fire truck (siren)",
-    "Glass",
-    "Gunshot, gunfire",
-    "Knock",
-    "Police car (siren)",
-    "Screaming",
-    "Shatter",
-    "Siren",
-    "Smoke detector, smoke alarm",
-    "Telephone bell ringing",
-    "Thunder",
-    "Vehicle horn, car horn, honking",
-    "Whimper",
+/// `YAMNet`'s classes that matter however short they were, and how they are told.
+const NOTABLE: [(&str, &str); 24] = [
+    ("Alarm", "an alarm"),
+    ("Alarm clock", "an alarm clock"),
+    ("Ambulance (siren)", "an ambulance"),
+    ("Baby cry, infant crying", "a baby crying"),
+    ("Buzzer", "a buzzer"),
+    ("Car alarm", "a car alarm"),
+    ("Civil defense siren", "a civil defence siren"),
+    ("Crying, sobbing", "somebody crying"),
+    ("Doorbell", "a doorbell"),
+    ("Explosion", "an explosion"),
+    ("Fire alarm", "a fire alarm"),
+    ("Fire engine, fire truck (siren)", "a fire engine"),
+    ("Gunshot, gunfire", "a shot"),
+    ("Knock", "a knock"),
+    ("Police car (siren)", "a police siren"),
+    ("Screaming", "a scream"),
+    ("Shatter", "something shattering"),
+    ("Siren", "a siren"),
+    ("Smash, crash", "a crash"),
+    ("Smoke detector, smoke alarm", "a smoke alarm"),
+    ("Telephone", "a telephone"),
+    ("Telephone bell ringing", "a telephone"),
+    ("Thunder", "thunder"),
+    ("Vehicle horn, car horn, honking", "a horn"),
 ];
 
 /// The gist of what was gathered; `None` when it says nothing.
@@ -309,8 +309,10 @@ fn heard(builder: &GistBuilder) -> String {
             } else {
                 format!("{} ({})", words::sound(class), words::length(entry.total_ms))
             });
-        } else if NOTABLE.contains(&class) && notable.len() < NOTABLE_TOLD {
-            notable.push(format!("{} {}", words::times(entry.times), words::with_article(&words::sound(class))));
+        } else if let Some((_, told)) = NOTABLE.iter().find(|(name, _)| *name == class)
+            && notable.len() < NOTABLE_TOLD
+        {
+            notable.push(format!("{} {told}", words::times(entry.times)));
         } else {
             rest += 1;
         }
