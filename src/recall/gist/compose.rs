@@ -45,6 +45,9 @@ const NOTABLE_TOLD: usize = 2;
 /// Lengths below this are left out of meetings, in milliseconds.
 const LENGTH_TOLD_MS: i64 = 60_000;
 
+/// Stays longer than this on average belong to no part of the day, in milliseconds.
+const PART_OF_DAY_MS_MAX: i64 = 3 * 3_600_000;
+
 /// Names kept in the metadata, of each kind.
 const NAMES_KEPT: usize = 16;
 
@@ -117,7 +120,10 @@ fn place(builder: &GistBuilder) -> Vec<String> {
         let total: i64 = entries.iter().map(|(_, entry)| entry.total_ms).sum();
         stays = format!("stayed {}{}, {}", words::times(count), on_days(builder), words::length(total));
         stays.push_str(if count > 1 { " in all" } else { "" });
-        stays.push_str(&usual_part_of_day(builder));
+        // A working day begins in the morning, but it is not in the morning.
+        if total / i64::try_from(count).unwrap_or(i64::MAX) <= PART_OF_DAY_MS_MAX {
+            stays.push_str(&usual_part_of_day(builder));
+        }
     }
     vec![stays, met_often(builder), heard(builder), saw(builder), tools(builder)]
 }
