@@ -133,13 +133,16 @@ fn corrected(connection: &Connection, episode: &Episode) -> rusqlite::Result<(Ep
         quality: episode.clock_quality,
     };
     let (shift_ms, clock_quality) = clock::shift_of(connection, place)?;
-    let episode = Episode {
+    let mut corrected = Episode {
         timestamp: episode.timestamp.plus_millis(shift_ms),
         ended_at: episode.ended_at.plus_millis(shift_ms),
         clock_quality,
         ..episode.clone()
     };
-    Ok((episode, shift_ms))
+    if shift_ms != 0 {
+        clock::retell_meeting(&mut corrected);
+    }
+    Ok((corrected, shift_ms))
 }
 
 #[cfg(test)]

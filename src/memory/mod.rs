@@ -31,6 +31,7 @@ pub mod lock;
 pub mod media;
 pub mod media_check;
 pub mod moments;
+pub mod places;
 pub mod query;
 mod queue;
 pub mod reader;

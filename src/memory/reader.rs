@@ -36,6 +36,8 @@ use crate::memory::moments;
 use crate::memory::moments::MomentRow;
 use crate::memory::moments::Standing;
 use crate::memory::moments::StoredMoment;
+use crate::memory::places;
+use crate::memory::places::LearnedStay;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
@@ -312,6 +314,14 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn held_back(&self, device_id: &DeviceId, session_id: &SessionId) -> Result<Vec<String>, StoreError> {
         self.read(|connection| held::modalities(connection, (device_id.as_str(), session_id.as_str())))
+    }
+
+    /// The stays of a device at learned places, latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn learned_stays(&self, device_id: &DeviceId) -> Result<Vec<LearnedStay>, StoreError> {
+        self.read(|connection| places::learned_stays(connection, device_id))
     }
 
     /// Which rows lack their file and which files lack their row. Beside a running writer a file just written may be named

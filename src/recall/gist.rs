@@ -54,6 +54,16 @@ const DAYS_MAX: usize = 1_000;
 /// Facts of a person or a place that are told.
 const FACTS_MAX: usize = 3;
 
+/// `YAMNet`'s classes that tell of a room, or of nothing, and not of a sound.
+const AMBIENCE: [&str; 6] = [
+    "Silence",
+    "Inside, small room",
+    "Inside, large room or hall",
+    "Inside, public space",
+    "Outside, rural or natural",
+    "Outside, urban or manmade",
+];
+
 /// The least weight of an occurrence, in seconds: an instant counts, too.
 const LEAST_S: f64 = 1.0;
 
@@ -335,7 +345,7 @@ impl GistBuilder {
 
     fn add_sound(&mut self, episode: &Episode, once: Once) {
         match text(episode, "sound_class") {
-            Some("Silence") => {}
+            Some(class) if AMBIENCE.contains(&class) => {}
             Some(class) => self.sounds.add(class, once),
             None if is_told(episode) => {}
             None => self.unnamed_sound_ms = self.unnamed_sound_ms.saturating_add(once.length_ms),

@@ -20,6 +20,7 @@ use crate::agent::queue::HOLD_MS;
 use crate::agent::queue::ReadingQueue;
 use crate::agent::recorder::Recorder;
 use crate::agent::recording::Recording;
+use crate::agent::senses::Senses;
 use crate::agent::sensor_thread::SensorThread;
 use crate::agent::status::LastEpisode;
 use crate::config::Config;
@@ -33,6 +34,7 @@ use crate::domain::time::Clock as _;
 use crate::domain::time::Stamp;
 use crate::memory::forget::Order;
 use crate::memory::forget::Subject;
+use crate::memory::reader::Reader;
 use crate::memory::sessions;
 use crate::perception::presence::Salt;
 use crate::sensors::live::SharedClock;
@@ -90,7 +92,8 @@ impl<'a> Segment<'a> {
         };
         let session_id = capture.session_id.clone();
         let salt = Salt::new(*blake3::hash(uuid::Uuid::new_v4().as_bytes()).as_bytes());
-        let senses = models.live_senses(&config, &resident.device_id, salt, clock_source::BUILT)?;
+        let mut senses = models.live_senses(&config, &resident.device_id, salt, clock_source::BUILT)?;
+        remember_places(resident, &mut senses);
         resident.writer.register_session(sessions::Session {
             session_id: capture.session_id.clone(),
             device_id: capture.device_id.clone(),
@@ -286,5 +289,14 @@ impl<'a> Segment<'a> {
         self.resident.writer.finish_session(device_id, self.session_id.clone(), counts)?;
         self.recorder.settle();
         Ok(())
+    }
+}
+
+/// `place-N` stays the same place from run to run. A store that cannot be read yet costs names, not the run.
+fn remember_places(resident: &Resident<'_>, senses: &mut Senses) {
+    let stays = Reader::open(resident.data_dir).and_then(|reader| reader.learned_stays(&resident.device_id));
+    match stays {
+        Ok(stays) => senses.places.remember(stays.iter().map(|stay| (stay.name.as_str(), stay.centre, stay.end))),
+        Err(error) => tracing::warn!(%error, "places learned in earlier runs get new names"),
     }
 }

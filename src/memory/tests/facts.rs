@@ -170,7 +170,7 @@ fn the_store_keeps_the_chain_of_the_pure_rule() {
         let writer = fixture::writer(dir.path());
         for arrival in 0..25 {
             let from = u32::try_from(random() % 40).unwrap();
-            let end = (random() % 3 == 0).then(|| from + u32::try_from(random() % 20).unwrap());
+            let end = random().is_multiple_of(3).then(|| from + u32::try_from(random() % 20).unwrap());
             let value = ["Kitchen", "Garden", "Office"][usize::try_from(random() % 3).unwrap()];
             // Some arrive again with another start or end.
             writer.append(stating(arrival % 20, ONE, (value, from, end))).unwrap();

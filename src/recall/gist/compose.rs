@@ -45,35 +45,38 @@ const NOTABLE_TOLD: usize = 2;
 /// Lengths below this are left out of meetings, in milliseconds.
 const LENGTH_TOLD_MS: i64 = 60_000;
 
+/// Stays longer than this on average belong to no part of the day, in milliseconds.
+const PART_OF_DAY_MS_MAX: i64 = 3 * 3_600_000;
+
 /// Names kept in the metadata, of each kind.
 const NAMES_KEPT: usize = 16;
 
-/// `YAMNet`'s classes that matter however short they were.
-const NOTABLE: [&str; 24] = [
-    "Alarm",
-    "Alarm clock",
-    "Baby cry, infant crying",
-    "Breaking",
-    "Buzzer",
-    "Car alarm",
-    "Civil defense siren",
-    "Crying, sobbing",
-    "Doorbell",
-    "Explosion",
-    "Fire alarm",
-    "Fire engine, fire truck (siren)",
-    "Glass",
-    "Gunshot, gunfire",
-    "Knock",
-    "Police car (siren)",
-    "Screaming",
-    "Shatter",
-    "Siren",
-    "Smoke detector, smoke alarm",
-    "Telephone bell ringing",
-    "Thunder",
-    "Vehicle horn, car horn, honking",
-    "Whimper",
+/// `YAMNet`'s classes that matter however short they were, and how they are told.
+const NOTABLE: [(&str, &str); 24] = [
+    ("Alarm", "an alarm"),
+    ("Alarm clock", "an alarm clock"),
+    ("Ambulance (siren)", "an ambulance"),
+    ("Baby cry, infant crying", "a baby crying"),
+    ("Buzzer", "a buzzer"),
+    ("Car alarm", "a car alarm"),
+    ("Civil defense siren", "a civil defence siren"),
+    ("Crying, sobbing", "somebody crying"),
+    ("Doorbell", "a doorbell"),
+    ("Explosion", "an explosion"),
+    ("Fire alarm", "a fire alarm"),
+    ("Fire engine, fire truck (siren)", "a fire engine"),
+    ("Gunshot, gunfire", "a shot"),
+    ("Knock", "a knock"),
+    ("Police car (siren)", "a police siren"),
+    ("Screaming", "a scream"),
+    ("Shatter", "something shattering"),
+    ("Siren", "a siren"),
+    ("Smash, crash", "a crash"),
+    ("Smoke detector, smoke alarm", "a smoke alarm"),
+    ("Telephone", "a telephone"),
+    ("Telephone bell ringing", "a telephone"),
+    ("Thunder", "thunder"),
+    ("Vehicle horn, car horn, honking", "a horn"),
 ];
 
 /// The gist of what was gathered; `None` when it says nothing.
@@ -117,7 +120,10 @@ fn place(builder: &GistBuilder) -> Vec<String> {
         let total: i64 = entries.iter().map(|(_, entry)| entry.total_ms).sum();
         stays = format!("stayed {}{}, {}", words::times(count), on_days(builder), words::length(total));
         stays.push_str(if count > 1 { " in all" } else { "" });
-        stays.push_str(&usual_part_of_day(builder));
+        // A working day begins in the morning, but it is not in the morning.
+        if total / i64::try_from(count).unwrap_or(i64::MAX) <= PART_OF_DAY_MS_MAX {
+            stays.push_str(&usual_part_of_day(builder));
+        }
     }
     vec![stays, met_often(builder), heard(builder), saw(builder), tools(builder)]
 }
@@ -309,8 +315,10 @@ fn heard(builder: &GistBuilder) -> String {
             } else {
                 format!("{} ({})", words::sound(class), words::length(entry.total_ms))
             });
-        } else if NOTABLE.contains(&class) && notable.len() < NOTABLE_TOLD {
-            notable.push(format!("{} {}", words::times(entry.times), words::with_article(&words::sound(class))));
+        } else if let Some((_, told)) = NOTABLE.iter().find(|(name, _)| *name == class)
+            && notable.len() < NOTABLE_TOLD
+        {
+            notable.push(format!("{} {told}", words::times(entry.times)));
         } else {
             rest += 1;
         }

@@ -9,9 +9,6 @@ use jiff::tz::TimeZone;
 /// Letters of a name that are repeated; a longer one is cut.
 const NAME_LETTERS_MAX: usize = 60;
 
-/// A first letter after which `a` becomes `an`.
-const VOWELS: &str = "aeiou";
-
 /// `once`, `twice`, `7 times`.
 pub(super) fn times(count: u64) -> String {
     match count {
@@ -84,23 +81,17 @@ pub(super) fn cut(text: &str, letters: usize) -> String {
     format!("{}…", whole_words.trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// A class of sound within a sentence: `Child speech, kid speaking` becomes `child speech (kid speaking)`.
+/// A class of sound within a sentence: `Child speech, kid speaking` becomes `child speech`. What follows the comma is
+/// another word for the same.
 pub(super) fn sound(class: &str) -> String {
     let class = name(class);
-    let (first, rest) = class.split_once(", ").unwrap_or((class.as_str(), ""));
+    let first = class.split(", ").next().unwrap_or_default();
     let mut letters = first.chars();
     let is_acronym = letters.clone().nth(1).is_some_and(char::is_uppercase);
-    let small = match letters.next() {
+    match letters.next() {
         Some(letter) if !is_acronym => letter.to_lowercase().chain(letters).collect(),
         _ => first.to_owned(),
-    };
-    if rest.is_empty() { small } else { format!("{small} ({rest})") }
-}
-
-/// A noun with its article: `a doorbell`, `an alarm`.
-pub(super) fn with_article(noun: &str) -> String {
-    let starts_with_vowel = noun.chars().next().is_some_and(|letter| VOWELS.contains(letter));
-    format!("{} {noun}", if starts_with_vowel { "an" } else { "a" })
+    }
 }
 
 /// That instant in the zone; the epoch when it is beyond what a calendar holds.
@@ -172,7 +163,7 @@ mod tests {
     fn classes_of_sound_fit_into_a_sentence() {
         let cases = [
             ("Speech", "speech"),
-            ("Child speech, kid speaking", "child speech (kid speaking)"),
+            ("Child speech, kid speaking", "child speech"),
             ("CD player", "CD player"),
             ("", ""),
         ];
