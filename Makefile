@@ -11,6 +11,8 @@ endif
 export PERCEPT_MODEL_MIRROR
 # Real sounds, photographs and receiver logs out of Debian packages.
 export PERCEPT_DEMO_MEDIA ?= $(CURDIR)/var/demo/media
+# What networkx says, for the test that compares.
+export PERCEPT_PEER_PAGERANK ?= $(CURDIR)/var/peers/pagerank.jsonl
 # rustup puts cargo there; a fresh login shell would have it on its path.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
@@ -32,7 +34,7 @@ demo: models ## build, fetch models, replay a recorded session, show the timelin
 	@scripts/demo.sh
 
 test: models ## the same set-up, then every test
-	@scripts/setup.sh demo
+	@scripts/setup.sh demo peers
 	@scripts/test.sh
 
 lab: models ## live sensors without hardware: PulseAudio, gpsd, a mocked BlueZ, a virtual machine with cameras

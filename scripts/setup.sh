@@ -7,6 +7,7 @@
 #   demo    the demo session, made of real media out of Debian packages
 #   audit   cargo-deny
 #   bench   a Python environment with the programs percept is measured beside
+#   peers   what the tests compare percept with, made by those programs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/lib.sh
@@ -51,9 +52,22 @@ set_up_bench() {
     touch "$environment/complete"
 }
 
+set_up_peers() {
+    ensure_packages python3-venv
+    local folder=var/peers
+    local made=$folder/pagerank.jsonl
+    if [ -e "$made" ] && [ "$made" -nt tests/peers/requirements.txt ] && [ "$made" -nt tests/peers/pagerank.py ]; then return; fi
+    say "making a Python environment for the tests' peers"
+    rm -rf "$folder"
+    /usr/bin/python3 -m venv "$folder/venv"
+    "$folder/venv/bin/pip" install --progress-bar off -r tests/peers/requirements.txt
+    "$folder/venv/bin/python" tests/peers/pagerank.py > "$made.part"
+    mv "$made.part" "$made"
+}
+
 for part in "$@"; do
     case $part in
-        build | models | demo | audit | bench) "set_up_$part" ;;
+        build | models | demo | audit | bench | peers) "set_up_$part" ;;
         *) fail "setup.sh knows no part '$part'" ;;
     esac
 done

@@ -16,6 +16,7 @@ use crate::memory::graph;
 use crate::memory::links;
 use crate::memory::media;
 use crate::memory::media::MediaRow;
+use crate::memory::mentions;
 use crate::memory::record;
 use crate::memory::revision;
 use crate::memory::revision::Context;
@@ -73,6 +74,7 @@ pub(crate) fn append(
     embedding::put(connection, &id, &record.embeddings)?;
     media::put(connection, context, &id, files)?;
     graph::put(connection, context, &episode, &record.facts, shift_ms)?;
+    mentions::put(connection, &episode)?;
     links::relink(connection, context, &episode)?;
     Ok(unused.map_or(Outcome::Inserted, Outcome::Updated))
 }

@@ -11,6 +11,7 @@ use crate::domain::fact::Fact;
 use crate::domain::fact::Node;
 use crate::domain::id::derive_uuid;
 use crate::domain::time::Timestamp;
+use crate::memory::mentions;
 use crate::memory::revision;
 use crate::memory::revision::Context;
 use crate::recall::facts;
@@ -139,11 +140,16 @@ fn edges_of(connection: &Connection, episode_id: &str) -> rusqlite::Result<Vec<P
 
 fn node_id(connection: &Connection, node: &Node) -> rusqlite::Result<i64> {
     let (text, kind) = (node.text.as_str(), node.kind.as_str());
-    connection
+    let added = connection
         .prepare_cached(
             "INSERT INTO kg_nodes (text, node_type) VALUES (?1, ?2) ON CONFLICT (text, node_type) DO NOTHING",
         )?
         .execute((text, kind))?;
+    if added > 0 {
+        let id = connection.last_insert_rowid();
+        mentions::register(connection, id, text)?;
+        return Ok(id);
+    }
     connection
         .prepare_cached("SELECT id FROM kg_nodes WHERE text = ?1 AND node_type = ?2")?
         .query_row((text, kind), |row| row.get(0))

@@ -11,6 +11,7 @@
 //! This module alone names the database. It never reads the clock, decides what is worth remembering, or talks to a network.
 
 mod append;
+mod associations;
 pub mod clock;
 pub mod command;
 mod commit;
@@ -30,11 +31,13 @@ pub mod links;
 pub mod lock;
 pub mod media;
 pub mod media_check;
+mod mentions;
 pub mod moments;
 pub mod places;
 pub mod query;
 mod queue;
 pub mod reader;
+pub mod recall;
 pub mod record;
 pub mod removal;
 pub mod retention;

@@ -41,6 +41,10 @@ use crate::memory::places::LearnedStay;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
+use crate::memory::recall;
+use crate::memory::recall::RecallQuery;
+use crate::memory::recall::Recalled;
+use crate::memory::recall::Recollection;
 use crate::memory::schema;
 use crate::memory::schema::Found;
 use crate::memory::search;
@@ -144,6 +148,23 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn spaces(&self) -> Result<Vec<Space>, StoreError> {
         self.read(similarity::spaces)
+    }
+
+    /// What comes to mind, the best first. `similarity` is kept by the caller for the life of the process.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read; [`StoreError::Refused`] for a damping out of range and for a vector that is empty or not
+    /// finite.
+    pub fn recall(&self, similarity: &mut Similarity, query: &RecallQuery) -> Result<Vec<Recalled>, StoreError> {
+        self.recollect(similarity, query).map(|recollection| recollection.found)
+    }
+
+    /// The same, with where the walk began and what of the question was understood.
+    ///
+    /// # Errors
+    /// As [`Self::recall`].
+    pub fn recollect(&self, similarity: &mut Similarity, query: &RecallQuery) -> Result<Recollection, StoreError> {
+        self.at_one_state(|connection| recall::recall(connection, &self.path, similarity, query))
     }
 
     /// One episode with everything that belongs to it.

@@ -20,6 +20,7 @@ use crate::domain::id::StoreId;
 use crate::domain::time::Timestamp;
 use crate::memory::error::StoreError;
 use crate::memory::health;
+use crate::memory::mentions;
 use crate::memory::revision;
 use crate::memory::salvage::tables::RowView;
 use crate::memory::salvage::tables::TABLES;
@@ -290,6 +291,7 @@ impl<'a> Target<'a> {
 
     fn finish(self) -> rusqlite::Result<()> {
         self.connection.execute_batch(tables::MEND)?;
+        mentions::rebuild(&self.connection)?;
         self.connection.execute_batch("COMMIT")?;
         self.connection.close().map_err(|(_, error)| error)
     }

@@ -7,11 +7,12 @@
 //! |---|---|
 //! | 1 | all tables of DESIGN section 3 |
 //! | 2 | `media.state`, indexes for the disk budget |
-//! | 3 | row numbers of vectors come from the revisions |
+//! | 3 | what search, links and recall need: `strength_raised`, `names`, `mentions`, `ties`; row numbers of vectors come from the revisions |
 //!
 //! Old migrations are never edited.
 
 use crate::memory::error::StoreError;
+use crate::memory::mentions;
 use rusqlite::Connection;
 use std::fs::File;
 use std::io::Read;
@@ -22,6 +23,9 @@ pub const APPLICATION_ID: u32 = 0x5043_5054;
 
 /// The version of the newest migration.
 pub const SCHEMA_VERSION: u32 = 3;
+
+/// The version from which on names are kept; a store of an older one gets them when it is brought up to date.
+const NAMES_SINCE: u32 = 3;
 
 /// Migration `n` stands at `n - 1`.
 const MIGRATIONS: [&str; SCHEMA_VERSION as usize] =
@@ -147,6 +151,9 @@ pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     for (number, sql) in (1..=SCHEMA_VERSION).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.execute_batch(sql)?;
+        if number == NAMES_SINCE {
+            mentions::rebuild(&transaction)?;
+        }
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;
     }

@@ -12,10 +12,10 @@
 //! pass are. The best BM25 that all are measured against is that of the whole store: a filter changes no score.
 //! Never: changes strength; [`crate::memory::writer::Writer::raise_strength`] does, when the caller says so.
 
-mod rows;
+pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(crate) mod words;
 
 use crate::domain::episode::EmbeddingKind;
 use crate::domain::id::EpisodeId;

@@ -4,7 +4,16 @@
 
 pub mod context;
 pub mod entity;
+pub mod expansion;
 pub mod facts;
+pub mod fusion;
 pub mod gist;
 pub mod links;
+pub mod names;
+pub mod pagerank;
+pub mod phrases;
+pub mod question;
 pub mod score;
+pub mod seeds;
+pub mod time_words;
+pub mod weights;

@@ -41,6 +41,8 @@ mod memory;
 mod memory_rows;
 /// Model files: fetched, verified, located, and never used when they are not right.
 mod models;
+/// PageRank equals networkx's.
+mod pagerank;
 /// A day's positions become stays and trips.
 mod places;
 /// Crowds of devices and floods of advertisements.

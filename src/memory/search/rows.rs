@@ -19,7 +19,7 @@ const LOOKUPS_MAX: usize = 8_192;
 
 /// The rows that may be found.
 #[derive(Debug)]
-pub(super) struct Allowed {
+pub(crate) struct Allowed {
     /// In order; `None` for all.
     rows: Option<Vec<i64>>,
     without: Option<i64>,
@@ -28,7 +28,7 @@ pub(super) struct Allowed {
 
 impl Allowed {
     /// Those that pass the filter.
-    pub(super) fn of(
+    pub(crate) fn of(
         connection: &Connection,
         filter: &EpisodeFilter,
         without: Option<EpisodeId>,
@@ -60,22 +60,22 @@ impl Allowed {
     }
 
     /// Whether every row may be found.
-    pub(super) fn is_all(&self) -> bool {
+    pub(crate) fn is_all(&self) -> bool {
         self.rows.is_none() && self.without.is_none() && self.metadata.is_none()
     }
 
     /// Whether this one may be, as far as indexes tell. The rows that a limit counts are asked for their metadata, too.
-    pub(super) fn contains(&self, row_id: i64) -> bool {
+    pub(crate) fn contains(&self, row_id: i64) -> bool {
         self.without != Some(row_id) && self.rows.as_ref().is_none_or(|rows| rows.binary_search(&row_id).is_ok())
     }
 
     /// The rows, unless all.
-    pub(super) fn rows(&self) -> Option<&[i64]> {
+    pub(crate) fn rows(&self) -> Option<&[i64]> {
         self.rows.as_deref()
     }
 
     /// Whether the row's metadata have the values wanted.
-    pub(super) fn passes_metadata(&self, connection: &Connection, row_id: i64) -> rusqlite::Result<bool> {
+    pub(crate) fn passes_metadata(&self, connection: &Connection, row_id: i64) -> rusqlite::Result<bool> {
         let Some(conditions) = &self.metadata else { return Ok(self.without != Some(row_id)) };
         let mut values = conditions.values().to_vec();
         values.push(row_id.into());

@@ -24,7 +24,7 @@ const FUNCTION_WORDS: &[&str] = &[
 ];
 
 /// The rows in which a word of the text is, with their BM25 over the best of them. The best has 1.
-pub(super) fn matches(connection: &Connection, text: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
+pub(crate) fn matches(connection: &Connection, text: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
     let Some(expression) = expression(text) else { return Ok(Vec::new()) };
     // FTS5's bm25() is the better the smaller it is, and below 0.
     let mut rows: Vec<(i64, f64)> = connection

@@ -1,0 +1,163 @@
+//! Which names are in which episodes: what recall walks between episodes.
+//!
+//! In: new nodes of the graph, new and changed episodes. Out: rows of `names` and `mentions`.
+//!
+//! ```text
+//! node "Alice" (person) ─┐
+//! node "alice" (contact) ─┴─ name "alice" ──< mentions >── episodes that state a fact with it, or whose text has the name
+//! ```
+//!
+//! What follows from edges (mentions by fact, ties between names) is kept by triggers, so that nothing can forget it; names
+//! are made here, because SQL cannot read words. An episode looks for the names known when it comes; a name that is new looks
+//! for itself in the newest [`OLD_TEXTS_MAX`] texts that have it, so that for all but very common names the order in which
+//! facts and texts come makes no difference. A name that was once sought in texts stays so until its last node goes. Never: decides how much a mention weighs.
+
+use crate::domain::episode::Episode;
+use crate::recall::names;
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use rusqlite::Row;
+use std::collections::BTreeSet;
+
+/// Texts that a new name is written into, newest first.
+const OLD_TEXTS_MAX: usize = 1_000;
+
+/// Names noted for one text.
+const NAMES_MAX: usize = 64;
+
+/// Names looked at that begin with the same two words.
+const ALIKE_MAX: usize = 64;
+
+/// Gives a new node its name, and the name its mentions in older texts.
+pub(crate) fn register(connection: &Connection, node_id: i64, text: &str) -> rusqlite::Result<()> {
+    let key = names::key(text);
+    if key.is_empty() {
+        return Ok(());
+    }
+    let is_sought = names::is_sought(text);
+    let known: Option<(i64, bool)> = connection
+        .prepare_cached("SELECT name_id, is_sought FROM names WHERE key = ?1")?
+        .query_row([&key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let name_id = match known {
+        Some((name_id, _)) => name_id,
+        None => {
+            connection.prepare_cached("INSERT INTO names (key, is_sought) VALUES (?1, 0)")?.execute([&key])?;
+            connection.last_insert_rowid()
+        }
+    };
+    connection.prepare_cached("UPDATE kg_nodes SET name_id = ?2 WHERE id = ?1")?.execute((node_id, name_id))?;
+    if is_sought && !known.is_some_and(|(_, was_sought)| was_sought) {
+        connection.prepare_cached("UPDATE names SET is_sought = 1 WHERE name_id = ?1")?.execute([name_id])?;
+        seek(connection, name_id, &key, text)?;
+    }
+    Ok(())
+}
+
+/// Looks for a name in older texts.
+fn seek(connection: &Connection, name_id: i64, key: &str, text: &str) -> rusqlite::Result<()> {
+    // The full text splits words as the key does; a quoted phrase is plain text to it.
+    let phrase = names::without_article(text).replace('"', " ");
+    let found: Vec<(String, i64, String)> = connection
+        .prepare_cached(&format!(
+            "SELECT e.id, e.timestamp, e.content FROM
+               (SELECT rowid FROM episodes_fts WHERE episodes_fts MATCH ?1 ORDER BY rowid DESC LIMIT {OLD_TEXTS_MAX}) AS f
+             JOIN episodes AS e ON e.row_id = f.rowid"
+        ))?
+        .query_map([format!("\"{phrase}\"")], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<Result<_, _>>()?;
+    for (episode_id, timestamp, content) in found {
+        if names::contains(&names::tokens(&content), key) {
+            note(connection, &episode_id, name_id, timestamp)?;
+        }
+    }
+    Ok(())
+}
+
+/// Notes the names in the text of an episode that was just stored, in place of those noted before.
+pub(crate) fn put(connection: &Connection, episode: &Episode) -> rusqlite::Result<()> {
+    let id = episode.id.to_string();
+    connection.prepare_cached("DELETE FROM mentions WHERE episode_id = ?1 AND is_fact = 0")?.execute([&id])?;
+    let sought = names_in(connection, &episode.content)?.into_iter().filter(|known| known.is_sought);
+    for known in sought.take(NAMES_MAX) {
+        note(connection, &id, known.name_id, episode.timestamp.as_millis())?;
+    }
+    Ok(())
+}
+
+fn note(connection: &Connection, episode_id: &str, name_id: i64, timestamp: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO mentions (episode_id, name_id, timestamp, is_fact) VALUES (?1, ?2, ?3, 0) ON CONFLICT DO NOTHING",
+        )?
+        .execute((episode_id, name_id, timestamp))?;
+    Ok(())
+}
+
+/// A known name in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) name_id: i64,
+    pub(crate) key: String,
+    /// Whether texts are searched for it.
+    pub(crate) is_sought: bool,
+}
+
+/// The known names in a text, in the order in which they stand there, each once; common nouns too.
+pub(crate) fn names_in(connection: &Connection, text: &str) -> rusqlite::Result<Vec<Known>> {
+    let tokens = names::tokens(text);
+    let mut one_word = connection.prepare_cached("SELECT name_id, key, is_sought FROM names WHERE key = ?1")?;
+    // '!' is the character after the space.
+    let mut more_words = connection.prepare_cached(&format!(
+        "SELECT name_id, key, is_sought FROM names WHERE key = ?1 OR (key >= ?1 || ' ' AND key < ?1 || '!')
+         ORDER BY key LIMIT {ALIKE_MAX}"
+    ))?;
+    let read = |row: &Row<'_>| Ok(Known { name_id: row.get(0)?, key: row.get(1)?, is_sought: row.get(2)? });
+    let mut asked = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for (place, token) in tokens.iter().enumerate() {
+        if asked.insert(token) {
+            found.extend(one_word.query_row([token], read).optional()?.filter(|known| seen.insert(known.name_id)));
+        }
+        let Some(next) = tokens.get(place + 1) else { break };
+        let mut rows = more_words.query([format!("{token} {next}")])?;
+        while let Some(row) = rows.next()? {
+            let known = read(row)?;
+            if names::begins_with(&tokens[place..], &known.key) && seen.insert(known.name_id) {
+                found.push(known);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Makes names, mentions and ties anew from nodes, edges and texts: for a store of an older version, and a salvaged one.
+pub(crate) fn rebuild(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "UPDATE kg_nodes SET name_id = NULL; DELETE FROM mentions; DELETE FROM ties; DELETE FROM names;",
+    )?;
+    let mut statement = connection.prepare("SELECT id, text FROM kg_nodes WHERE id > ?1 ORDER BY id LIMIT 1")?;
+    let mut last = i64::MIN;
+    while let Some((id, text)) =
+        statement.query_row([last], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).optional()?
+    {
+        register(connection, id, &text)?;
+        last = id;
+    }
+    connection.execute_batch(
+        "INSERT INTO mentions (episode_id, name_id, timestamp, is_fact)
+             SELECT DISTINCT e.id, n.name_id, e.timestamp, 1
+             FROM kg_edges AS k JOIN episodes AS e ON e.id = k.source_episode_id
+               JOIN kg_nodes AS n ON n.id IN (k.src_id, k.dst_id)
+             WHERE n.name_id IS NOT NULL
+             ON CONFLICT DO UPDATE SET is_fact = 1;
+         INSERT INTO ties (a, b, facts)
+             SELECT min(s.name_id, d.name_id), max(s.name_id, d.name_id), count(*)
+             FROM kg_edges AS k JOIN kg_nodes AS s ON s.id = k.src_id JOIN kg_nodes AS d ON d.id = k.dst_id
+             WHERE s.name_id <> d.name_id GROUP BY 1, 2;",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,399 @@
+//! Recall: what comes to mind, by walking from what a question names.
+//!
+//! ```text
+//! question ── time words, question words ──► filter
+//!     │
+//!     └─ names, words, vectors ──► seeds ──► part of the graph around them ──► PageRank ─┐
+//!                 └──────────────────────── BM25 ────────────────────────────────────────┴─► filter ──► best
+//! ```
+//!
+//! In: a [`RecallQuery`]. Out: [`Recalled`] episodes, best first. A question that leaves nothing to start from (`Who did I
+//! meet yesterday?` is all time and question words) lists what passes the filter, newest first.
+//! Never: uses or changes the scores and strengths of search.
+
+use crate::domain::id::EpisodeId;
+use crate::domain::modality::Modality;
+use crate::domain::time::Timestamp;
+use crate::memory::associations;
+use crate::memory::associations::Associations;
+use crate::memory::embedding::KINDS;
+use crate::memory::error::StoreError;
+use crate::memory::query;
+use crate::memory::query::EpisodeFilter;
+use crate::memory::query::Order;
+use crate::memory::query::StoredEpisode;
+use crate::memory::rows;
+use crate::memory::search::QueryVector;
+use crate::memory::search::rows::Allowed;
+use crate::memory::search::words;
+use crate::memory::similarity::Similarity;
+use crate::memory::similarity::Space;
+use crate::recall::expansion::Expansion;
+use crate::recall::expansion::Place;
+use crate::recall::fusion;
+use crate::recall::pagerank;
+use crate::recall::pagerank::Graph;
+use crate::recall::phrases;
+use crate::recall::question;
+use crate::recall::score;
+use crate::recall::seeds;
+use crate::recall::seeds::EpisodeFound;
+use crate::recall::seeds::Seed;
+use crate::recall::time_words;
+use crate::recall::time_words::Span;
+use jiff::tz::TimeZone;
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Episodes that a recall gives at most.
+pub const LIMIT_MAX: usize = 1_000;
+
+/// Episodes that the query's words fit best and that are candidates for that alone.
+const BY_WORDS_MAX: usize = 400;
+
+/// Letters of a question that are read: a text of a megabyte is no question.
+const TEXT_BYTES_MAX: usize = 16_384;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct RecallQuery {
+    /// The question, as the user wrote it.
+    pub text: String,
+    /// Vectors of the question.
+    pub vectors: Vec<QueryVector>,
+    /// Between which cosines likeness lies.
+    pub marks: score::Config,
+    /// Only episodes that pass; its order and limit are not used. Time and question words narrow it further.
+    pub filter: EpisodeFilter,
+    /// The present, for time words.
+    pub now: Timestamp,
+    /// Whose days and hours are meant.
+    pub time_zone: TimeZone,
+    /// At most so many, up to [`LIMIT_MAX`].
+    pub limit: usize,
+    /// 0–[`pagerank::DAMPING_MAX`]: how far the walk goes from what the question names.
+    pub damping: f64,
+}
+
+/// A recalled episode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// The episode.
+    pub episode: StoredEpisode,
+    /// What decides the order; see [`fusion::score`]. 0 in a listing.
+    pub score: f64,
+    /// Its share of the walk, 0–1.
+    pub rank: f64,
+    /// How well the question's words fit it, over the best fit of all episodes, 0–1.
+    pub words: f64,
+}
+
+/// What a recall found and how.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recollection {
+    /// The episodes, best first.
+    pub found: Vec<Recalled>,
+    /// Where the walk began; none when the answer is a listing, newest first.
+    pub seeds: Vec<Seed>,
+    /// The spans that the question's time words mean.
+    pub spans: Vec<Span>,
+    /// Those words.
+    pub time_words: Vec<String>,
+    /// The kind of episode that the question asks for.
+    pub modality: Option<Modality>,
+    /// Nodes walked on.
+    pub places: usize,
+    /// Edges between them.
+    pub edges: usize,
+    /// Whether the graph around the seeds was small enough to be taken whole.
+    pub is_whole: bool,
+}
+
+/// A question taken apart.
+#[derive(Debug, Default)]
+struct Asked {
+    /// What is left to look for; `None` when every word was understood.
+    rest: Option<String>,
+    spans: Vec<Span>,
+    time_words: Vec<String>,
+    is_absolute: bool,
+    modality: Option<Modality>,
+    filter: EpisodeFilter,
+}
+
+impl Asked {
+    fn of(query: &RecallQuery, reads_time: bool) -> Self {
+        let text = shortened(&query.text);
+        let time = if reads_time { time_words::parse(text, query.now, &query.time_zone) } else { Default::default() };
+        let rest = if reads_time { time.rest } else { text.to_owned() };
+        let mut words = phrases::words(&rest);
+        let hint = question::hint(&words);
+        if let Some(hint) = &hint {
+            words.remove(hint.verb);
+        }
+        let is_understood = hint.is_some() || !time.spans.is_empty();
+        let says_nothing = words.iter().all(|word| phrases::is_stop_word(&word.text));
+        let rest = match &hint {
+            Some(_) => words.into_iter().map(|word| word.text).collect::<Vec<_>>().join(" "),
+            None => rest,
+        };
+        let mut filter = query.filter.clone();
+        if let (Some(first), Some(last)) = (time.spans.first(), time.spans.last()) {
+            filter.since = filter.since.max(Some(first.start));
+            filter.until = Some(filter.until.map_or(last.end, |until| until.min(last.end)));
+        }
+        let modality = hint.map(|hint| hint.modality).filter(|_| filter.modalities.is_empty());
+        filter.modalities.extend(modality);
+        Self {
+            rest: (!says_nothing || (!is_understood && !rest.trim().is_empty())).then_some(rest),
+            spans: time.spans,
+            time_words: time.words,
+            is_absolute: time.is_absolute,
+            modality,
+            filter,
+        }
+    }
+
+    fn is_at(&self, timestamp: Timestamp) -> bool {
+        self.spans.is_empty() || self.spans.iter().any(|span| span.contains(timestamp))
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    let mut end = text.len().min(TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Recalls. The caller gives one consistent state of the store.
+pub(crate) fn recall(
+    connection: &Connection,
+    path: &Path,
+    similarity: &mut Similarity,
+    query: &RecallQuery,
+) -> Result<Recollection, StoreError> {
+    let at_store = |error| StoreError::from_sqlite(path, error);
+    let mut asked = Asked::of(query, true);
+    let mut allowed = Allowed::of(connection, &asked.filter, None).map_err(at_store)?;
+    if asked.is_absolute && allowed.rows().is_some_and(<[i64]>::is_empty) {
+        // Nothing was captured then: the year is part of what is asked about ("the treaty of 1648").
+        asked = Asked::of(query, false);
+        allowed = Allowed::of(connection, &asked.filter, None).map_err(at_store)?;
+    }
+    let limit = query.limit.min(LIMIT_MAX);
+    let start = Start {
+        by_words: by_words(connection, asked.rest.as_deref(), &allowed).map_err(at_store)?,
+        by_vector: by_vector(connection, path, similarity, query, &allowed)?,
+        names: match &asked.rest {
+            Some(rest) => associations::names_in_query(connection, rest).map_err(at_store)?,
+            None => Vec::new(),
+        },
+    };
+    let seeds = if asked.rest.is_some() { start.seeds() } else { Vec::new() };
+    let mut recollection = Recollection {
+        spans: asked.spans.clone(),
+        time_words: asked.time_words.clone(),
+        modality: asked.modality,
+        is_whole: true,
+        ..Recollection::default()
+    };
+    if seeds.is_empty() {
+        let is_narrowed = asked.rest.is_none() || asked.filter != EpisodeFilter::default();
+        if is_narrowed {
+            recollection.found = listing(connection, &asked, limit).map_err(at_store)?;
+        }
+        return Ok(recollection);
+    }
+    let ranks = walk(connection, path, &seeds, query.damping, &mut recollection)?;
+    recollection.seeds = seeds;
+    recollection.found =
+        best(connection, &asked, &allowed, candidates(&start.by_words, ranks), limit).map_err(at_store)?;
+    Ok(recollection)
+}
+
+/// What the walk can begin at.
+#[derive(Debug)]
+struct Start {
+    by_words: Vec<EpisodeFound>,
+    by_vector: Vec<EpisodeFound>,
+    names: Vec<seeds::NameFound>,
+}
+
+impl Start {
+    fn seeds(&self) -> Vec<Seed> {
+        seeds::seeds(&self.names, &self.by_words, &self.by_vector)
+    }
+}
+
+/// The allowed episodes that the words fit best, the best first.
+fn by_words(connection: &Connection, text: Option<&str>, allowed: &Allowed) -> rusqlite::Result<Vec<EpisodeFound>> {
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let mut rows = words::matches(connection, text)?;
+    rows.retain(|(row_id, _)| allowed.contains(*row_id));
+    rows.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    rows.truncate(BY_WORDS_MAX);
+    rows.into_iter().map(|(row_id, nearness)| Ok(EpisodeFound { id: id_of(connection, row_id)?, nearness })).collect()
+}
+
+/// The allowed episodes that a vector of the query is nearest to, the likest first.
+fn by_vector(
+    connection: &Connection,
+    path: &Path,
+    similarity: &mut Similarity,
+    query: &RecallQuery,
+    allowed: &Allowed,
+) -> Result<Vec<EpisodeFound>, StoreError> {
+    let is_allowed = |row_id: i64| allowed.contains(row_id);
+    let filter: Option<&dyn Fn(i64) -> bool> = if allowed.is_all() { None } else { Some(&is_allowed) };
+    let mut likeness_of: BTreeMap<i64, f64> = BTreeMap::new();
+    for vector in &query.vectors {
+        for kind in KINDS {
+            let Some(marks) = query.marks.marks(vector.model_id.as_str(), vector.kind, kind) else { continue };
+            let space = Space { model_id: vector.model_id.clone(), kind };
+            for near in similarity.nearest(connection, &space, &vector.vector, seeds::BY_VECTOR_MAX, filter)? {
+                let likeness = likeness_of.entry(near.row_id).or_default();
+                *likeness = likeness.max(marks.likeness(f64::from(near.cosine)));
+            }
+        }
+    }
+    let mut nearest: Vec<(i64, f64)> = likeness_of.into_iter().filter(|(_, likeness)| *likeness > 0.0).collect();
+    nearest.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    nearest
+        .into_iter()
+        .take(seeds::BY_VECTOR_MAX)
+        .map(|(row_id, nearness)| Ok(EpisodeFound { id: id_of(connection, row_id)?, nearness }))
+        .collect::<rusqlite::Result<_>>()
+        .map_err(|error| StoreError::from_sqlite(path, error))
+}
+
+fn id_of(connection: &Connection, row_id: i64) -> rusqlite::Result<EpisodeId> {
+    connection.prepare_cached("SELECT id FROM episodes WHERE row_id = ?1")?.query_row([row_id], |row| rows::id(row, 0))
+}
+
+/// Each episode's share of the walk.
+fn walk(
+    connection: &Connection,
+    path: &Path,
+    seeds: &[Seed],
+    damping: f64,
+    recollection: &mut Recollection,
+) -> Result<Vec<(EpisodeId, f64)>, StoreError> {
+    let at_store = |error| StoreError::from_sqlite(path, error);
+    let mut associations = Associations::new(connection).map_err(at_store)?;
+    let weights: Vec<(Place, f64)> = seeds.iter().map(|seed| (seed.place, seed.weight)).collect();
+    let expansion = Expansion::around(&mut associations, &weights, damping).map_err(at_store)?;
+    let numbered: Vec<(u32, f64)> = expansion.numbered(&weights);
+    let graph = Graph::new(expansion.places.len(), &expansion.edges);
+    let ranks = pagerank::rank(&graph, &numbered, damping)
+        .map_err(|error| StoreError::Refused { id: "of the recall".to_owned(), reason: error.to_string() })?;
+    recollection.places = expansion.places.len();
+    recollection.edges = expansion.edges.len();
+    recollection.is_whole = expansion.is_whole;
+    let episodes = expansion.places.iter().zip(ranks).filter_map(|(place, rank)| match place {
+        Place::Episode(id) => Some((*id, rank)),
+        Place::Name(_) => None,
+    });
+    Ok(episodes.collect())
+}
+
+/// An episode with its share of the walk and its fit.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    id: EpisodeId,
+    rank: f64,
+    words: f64,
+    score: f64,
+}
+
+/// Everything reached or fitting, the best first; ties by id.
+fn candidates(by_words: &[EpisodeFound], ranks: Vec<(EpisodeId, f64)>) -> Vec<Candidate> {
+    let mut fits: BTreeMap<EpisodeId, f64> = by_words.iter().map(|found| (found.id, found.nearness)).collect();
+    let mut parts: Vec<(EpisodeId, f64, f64)> =
+        ranks.into_iter().map(|(id, rank)| (id, rank, fits.remove(&id).unwrap_or(0.0))).collect();
+    parts.extend(fits.into_iter().map(|(id, words)| (id, 0.0, words)));
+    let mut candidates: Vec<Candidate> = parts
+        .into_iter()
+        .map(|(id, rank, words)| Candidate { id, rank, words, score: fusion::score(rank, words) })
+        .collect();
+    candidates.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
+    candidates
+}
+
+/// The best candidates that pass.
+fn best(
+    connection: &Connection,
+    asked: &Asked,
+    allowed: &Allowed,
+    candidates: Vec<Candidate>,
+    limit: usize,
+) -> rusqlite::Result<Vec<Recalled>> {
+    let few = few_allowed(connection, allowed, candidates.len())?;
+    let mut found = Vec::with_capacity(limit.min(candidates.len()));
+    for candidate in candidates.into_iter().filter(|one| few.as_ref().is_none_or(|few| few.contains(&one.id))) {
+        if found.len() >= limit {
+            break;
+        }
+        let Some(row_id) = row_of(connection, candidate.id)? else { continue };
+        if !allowed.contains(row_id) || !allowed.passes_metadata(connection, row_id)? {
+            continue;
+        }
+        let Some(episode) = load(connection, row_id)?.filter(|stored| asked.is_at(stored.episode.timestamp)) else {
+            continue;
+        };
+        let Candidate { rank, words, score, .. } = candidate;
+        found.push(Recalled { episode, score, rank, words });
+    }
+    Ok(found)
+}
+
+/// The allowed ids when they are fewer than the candidates: looking those up is the shorter way then.
+fn few_allowed(
+    connection: &Connection,
+    allowed: &Allowed,
+    candidates: usize,
+) -> rusqlite::Result<Option<HashSet<EpisodeId>>> {
+    let Some(rows) = allowed.rows().filter(|rows| rows.len() < candidates) else { return Ok(None) };
+    rows.iter().map(|row_id| id_of(connection, *row_id)).collect::<rusqlite::Result<_>>().map(Some)
+}
+
+fn row_of(connection: &Connection, id: EpisodeId) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT row_id FROM episodes WHERE id = ?1")?
+        .query_row([id.to_string()], |row| row.get(0))
+        .optional()
+}
+
+fn load(connection: &Connection, row_id: i64) -> rusqlite::Result<Option<StoredEpisode>> {
+    let sql = format!(
+        "SELECT {} FROM episodes AS e LEFT JOIN strength AS s ON s.episode_id = e.id WHERE e.row_id = ?1",
+        query::columns()
+    );
+    connection.prepare_cached(&sql)?.query_row([row_id], query::read).optional()
+}
+
+/// What passes the filter, newest first.
+fn listing(connection: &Connection, asked: &Asked, limit: usize) -> rusqlite::Result<Vec<Recalled>> {
+    let whole = [Span { start: Timestamp::from_millis(i64::MIN), end: Timestamp::from_millis(i64::MAX) }];
+    let spans: &[Span] = if asked.spans.is_empty() { &whole } else { &asked.spans };
+    let mut found = Vec::new();
+    for span in spans.iter().rev() {
+        let filter = EpisodeFilter {
+            since: asked.filter.since.max(Some(span.start)),
+            until: Some(asked.filter.until.map_or(span.end, |until| until.min(span.end))),
+            order: Order::NewestFirst,
+            limit: Some(limit - found.len()),
+            ..asked.filter.clone()
+        };
+        let episodes = query::episodes(connection, &filter)?;
+        found.extend(episodes.into_iter().map(|episode| Recalled { episode, score: 0.0, rank: 0.0, words: 0.0 }));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;
