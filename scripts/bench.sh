@@ -4,6 +4,7 @@
 #
 # Every bench and every program under benches/peers prints lines `bench NAME VALUE UNIT`. A peer's NAME is the
 # bench's name with the peer's behind it: yamnet_window beside yamnet_window_onnxruntime.
+# PERCEPT_BENCH_MILLION=1 adds the million vectors: half an hour, and 7 GB under var/bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/lib.sh
@@ -20,7 +21,7 @@ unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
 say "machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, $(rustc --version)"
 say "percept's benches"
-cargo bench --locked --bench log_mel --bench yamnet --bench clip | tee >(grep '^bench ' >> "$results")
+cargo bench --locked --bench log_mel --bench yamnet --bench clip --bench vectors | tee >(grep '^bench ' >> "$results")
 for peer in benches/peers/*.py; do
     say "peer: $peer"
     if ! var/bench/venv/bin/python "$peer" | tee >(grep '^bench ' >> "$results"); then say "$peer could not run: left out"; fi

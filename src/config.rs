@@ -9,6 +9,7 @@ use crate::config::sections::Camera;
 use crate::config::sections::Gps;
 use crate::config::sections::Microphone;
 use crate::domain::disposition::Disposition;
+use crate::memory::store::OpenOptions;
 use crate::perception::place::NamedPlace;
 use crate::perception::presence::Person;
 use std::path::Path;
@@ -62,18 +63,33 @@ pub struct Config {
     pub presence: crate::perception::presence::Config,
     /// Moments that are made without being asked for.
     pub moments: crate::episodes::coincidence::Config,
+    /// What counts as alike when something is searched for.
+    pub search: crate::recall::score::Config,
+    /// When episodes that are alike are linked.
+    pub links: crate::recall::links::Cuts,
     /// People to be recognised.
     pub people: Vec<Person>,
     /// Places with a name.
     pub places: Vec<NamedPlace>,
 }
 
-/// Where the store stands.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// Where the store stands, and how it takes facts.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Store {
     /// Folder of `memory.db`; empty: `$STATE_DIRECTORY`, else `~/.local/share/percept`.
     pub data_dir: String,
+    /// Hours after its capture that a kept picture or recording is let go; 0: only when the disk budget needs the room.
+    pub media_keep_h: u32,
+    /// Relations of which a subject has one at a time: a newer fact ends the older one. Counts for what is stored from
+    /// then on.
+    pub single_valued: Vec<String>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { data_dir: String::new(), media_keep_h: 0, single_valued: vec!["located_at".to_owned()] }
+    }
 }
 
 /// Where model files stand, and whether sounds are named.
@@ -104,6 +120,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// How the store is opened for writing by the program that calls itself `holder`.
+    #[must_use]
+    pub fn open_options(&self, holder: &str) -> OpenOptions {
+        let single_valued = self.config.store.single_valued.clone();
+        let links = self.config.links.clone();
+        OpenOptions { holder: holder.to_owned(), single_valued, links, ..OpenOptions::default() }
+    }
+
     /// Folder of the model files.
     #[must_use]
     pub fn models_dir(&self) -> PathBuf {
@@ -215,7 +239,9 @@ fn known_keys() -> toml::Table {
     let hours = mute::Hours { sensors: sensors.clone(), from: "22:00".to_owned(), to: "07:00".to_owned() };
     let zone = mute::Zone { sensors, place: "Home".to_owned() };
     let mute = mute::Config { schedule: vec![hours], zones: vec![zone] };
-    let example = Config { people: vec![person], places: vec![place], mute, ..Config::default() };
+    let model = crate::recall::score::ModelMarks { id: "model".to_owned(), ..Default::default() };
+    let search = crate::recall::score::Config { models: vec![model], ..Default::default() };
+    let example = Config { people: vec![person], places: vec![place], mute, search, ..Config::default() };
     toml::Table::try_from(example).unwrap_or_default()
 }
 
@@ -234,6 +260,8 @@ impl Config {
             ("place", self.place_config().mistakes()),
             ("spatial", self.spatial.mistakes()),
             ("presence", self.presence_config().mistakes()),
+            ("search", self.search.mistakes()),
+            ("links", self.links.mistakes()),
         ];
         let mistake = |(path, sentence): (&str, String)| check::Mistake { path: path.to_owned(), sentence };
         sections

@@ -106,12 +106,6 @@ impl BootClock {
                 ..stamp
             })
     }
-
-    /// Whether the wall clock is still one that nobody has set.
-    #[must_use]
-    pub fn is_unset(&self) -> bool {
-        self.gps_since_ms.is_none() && self.last.is_none_or(|last| last.quality == ClockQuality::Unset)
-    }
 }
 
 #[cfg(test)]
@@ -161,7 +155,7 @@ mod tests {
         let unset = stamp(0, Timestamp::from_millis(0), ClockQuality::Unset);
 
         assert_eq!(clock.handle_gps_time(unset, BUILT.plus_millis(-1_024 * 7 * DAY_MS)), None);
-        assert!(clock.is_unset());
+        assert_eq!(clock.stamp(unset).quality, ClockQuality::Unset);
     }
 
     #[test]

@@ -8,7 +8,10 @@
 //! orders to the run's loop with its answer. Loopback metrics and health come from the same server when configured.
 //! Never: a change of anything by itself; the loop is the one that acts.
 
+use crate::agent::forget::Phase;
+use crate::agent::gists::AskedGist;
 use crate::domain::id::SensorKind;
+use crate::memory::forget;
 use std::path::Path;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
@@ -50,8 +53,28 @@ pub enum Action {
     Capture(Capture),
     /// Take in lines that another program hands in: the body of `POST /v1/ingest`.
     Ingest(Vec<u8>),
+    /// Make a gist and write it.
+    Gist(AskedGist),
+    /// Forget a person, a place, a span or episodes, a piece at a time.
+    Forget(Box<Forget>),
+    /// Remove `session` rows that have expired.
+    Prune,
+    /// Mend what documents, rows and media disagree on.
+    Reconcile,
     /// Read the config again.
     Reload,
+}
+
+/// Body of `POST /v1/forget`. The answer is a [`crate::agent::forget::Report`]; while its `next_phase` is not null, the same
+/// order is to be sent again with that in `phase`: captures go on in between.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forget {
+    /// What.
+    pub order: forget::Order,
+    /// Where to go on; none: from the beginning.
+    #[serde(default)]
+    pub phase: Option<Phase>,
 }
 
 /// Body of `POST /v1/mute` and `/v1/unmute`.

@@ -104,6 +104,12 @@ impl Models {
         self.text.clone().map(Sentences::new)
     }
 
+    /// The text tower, when CLIP is there.
+    #[must_use]
+    pub fn text(&self) -> Option<SharedText> {
+        self.text.clone()
+    }
+
     /// (model id, digest of its files) of each model that is there.
     #[must_use]
     pub fn hashes(&self) -> Vec<(String, String)> {
@@ -178,6 +184,19 @@ pub fn text_tower(config: &Config, dir: &Path, memory_bytes: u64) -> anyhow::Res
     let files = locate::locate(dir, &clip.model)?;
     let tower = TextTower::new(id, clip.text_idle_s, loader(files.path(Role::Text).map(Path::to_owned)));
     Ok(Some(Arc::new(Mutex::new(tower))))
+}
+
+/// CLIP's image tower alone, loaded.
+///
+/// # Errors
+/// When the config names no model, it is not admitted on this machine, or its files are not there.
+pub fn image_tower(config: &Config, dir: &Path, memory_bytes: u64) -> anyhow::Result<ImageTower> {
+    let clip = &config.clip;
+    anyhow::ensure!(!clip.model.is_empty(), "no CLIP model is configured");
+    let id = ModelId::new(clip.model.clone());
+    clip::admit(&id, memory_bytes, clip.force)?;
+    let files = locate::locate(dir, &clip.model)?;
+    Ok(ImageTower::load(id, CLIP_SIDE_PX, &loader(files.path(Role::Image).map(Path::to_owned)))?)
 }
 
 fn load_classifier(dir: &Path) -> anyhow::Result<(SoundClassifier, String)> {

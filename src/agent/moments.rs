@@ -9,10 +9,13 @@
 //! row is written again from it: its id makes the repeat harmless.
 //! In: moments and their rows. Out: files, and the records that still need their row. Never: the store itself.
 
+use crate::agent::forget;
 use crate::domain::disposition::Disposition;
 use crate::domain::episode::EpisodeRecord;
 use crate::domain::id::EpisodeId;
 use crate::domain::time::Timestamp;
+use crate::memory::moments::Standing;
+use crate::memory::reader::Reader;
 use crate::memory::writer::Writer;
 use anyhow::Context as _;
 use serde_json::Value;
@@ -21,7 +24,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 
-const DOCUMENT: &str = "episode.json";
+/// The document's name in its folder.
+pub const DOCUMENT: &str = "episode.json";
+
+/// The key that a redacted document has.
+pub const REDACTED: &str = "redacted";
 
 /// A document that could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +50,7 @@ impl MomentError {
 /// The folders of the moments of one data directory.
 #[derive(Debug, Clone)]
 pub struct MomentFolder {
+    data_dir: PathBuf,
     episodes: PathBuf,
     pending: PathBuf,
 }
@@ -51,7 +59,29 @@ impl MomentFolder {
     /// The folders below `data_dir`; they are made when first needed.
     #[must_use]
     pub fn new(data_dir: &Path) -> Self {
-        Self { episodes: data_dir.join("multimodal-episodes"), pending: data_dir.join("pending") }
+        Self {
+            data_dir: data_dir.to_owned(),
+            episodes: data_dir.join("multimodal-episodes"),
+            pending: data_dir.join("pending"),
+        }
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// The folder of documents.
+    #[must_use]
+    pub fn episodes(&self) -> &Path {
+        &self.episodes
+    }
+
+    /// The folder of markers.
+    #[must_use]
+    pub fn markers(&self) -> &Path {
+        &self.pending
     }
 
     /// Writes marker and document. The row may be appended after this; [`Self::settle`] is due once it has committed.
@@ -66,6 +96,9 @@ impl MomentFolder {
         replace_file(&self.marker(id), &row)?;
         let text = serde_json::to_vec_pretty(document).unwrap_or_default();
         let folder = self.episodes.join(id.to_string());
+        if self.read(&id.to_string()).is_some_and(|stored| is_redacted(&stored)) {
+            return Ok(());
+        }
         if folder.is_dir() {
             return replace_file(&folder.join(DOCUMENT), &text);
         }
@@ -145,6 +178,22 @@ impl MomentFolder {
         }
     }
 
+    /// The document in the folder of that name, if it can be read.
+    #[must_use]
+    pub fn read(&self, name: &str) -> Option<Value> {
+        serde_json::from_slice(&fs::read(self.episodes.join(name).join(DOCUMENT)).ok()?).ok()
+    }
+
+    /// Replaces the document in the folder of that name, whole or not at all.
+    ///
+    /// # Errors
+    /// [`MomentError`]; the earlier document is then still whole.
+    pub fn rewrite(&self, name: &str, document: &Value) -> Result<(), MomentError> {
+        let folder = self.episodes.join(name);
+        make_dir(&folder)?;
+        replace_file(&folder.join(DOCUMENT), &serde_json::to_vec_pretty(document).unwrap_or_default())
+    }
+
     fn marker(&self, id: EpisodeId) -> PathBuf {
         self.pending.join(format!("{id}.json"))
     }
@@ -159,7 +208,24 @@ impl MomentFolder {
 /// # Errors
 /// When a row cannot be stored; its marker stays for the next start.
 pub fn reconcile(folder: &MomentFolder, writer: &Writer) -> anyhow::Result<usize> {
-    let records = folder.pending().context("look for moments without a row")?;
+    forget::clean_up(folder).context("end a forgetting that was cut off")?;
+    let mut records = folder.pending().context("look for moments without a row")?;
+    if records.is_empty() {
+        return Ok(0);
+    }
+    let reader = Reader::open(folder.data_dir())?;
+    for index in (0..records.len()).rev() {
+        let id = records[index].episode.id;
+        match reader.standing(&id.to_string())? {
+            Standing::Unknown | Standing::Stored => continue,
+            Standing::Redacted => folder.settle(id)?,
+            Standing::Gone => {
+                folder.remove(id)?;
+                folder.settle(id)?;
+            }
+        }
+        records.remove(index);
+    }
     let ids: Vec<EpisodeId> = records.iter().map(|record| record.episode.id).collect();
     if ids.is_empty() {
         return Ok(0);
@@ -175,11 +241,17 @@ pub fn reconcile(folder: &MomentFolder, writer: &Writer) -> anyhow::Result<usize
     Ok(ids.len())
 }
 
-fn failed(action: &'static str, file: &Path, source: std::io::Error) -> MomentError {
+/// Whether a document was redacted by `percept forget`: it stays as it is.
+#[must_use]
+pub fn is_redacted(document: &Value) -> bool {
+    document.get(REDACTED).and_then(Value::as_bool) == Some(true)
+}
+
+pub(crate) fn failed(action: &'static str, file: &Path, source: std::io::Error) -> MomentError {
     MomentError { action, file: file.to_owned(), source }
 }
 
-fn make_dir(dir: &Path) -> Result<(), MomentError> {
+pub(crate) fn make_dir(dir: &Path) -> Result<(), MomentError> {
     fs::create_dir_all(dir).map_err(|source| failed("create", dir, source))
 }
 
@@ -187,7 +259,7 @@ fn sync_dir(dir: &Path) -> Result<(), MomentError> {
     fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| failed("sync", dir, source))
 }
 
-fn remove_file(file: &Path) -> Result<(), MomentError> {
+pub(crate) fn remove_file(file: &Path) -> Result<(), MomentError> {
     match fs::remove_file(file) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", file, source)),
         _ => Ok(()),

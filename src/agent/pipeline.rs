@@ -129,12 +129,6 @@ impl Pipeline {
         self.coverage.handle(coverage);
     }
 
-    /// Whether nobody has set the wall clock so far, neither the system nor a receiver.
-    #[must_use]
-    pub fn clock_is_unset(&self) -> bool {
-        self.clock.is_unset()
-    }
-
     /// Wakes every stage at each moment one of them asked for, up to `until`.
     fn let_time_pass(&mut self, until: Stamp) {
         while let (Some(now), Some(due_ms)) = (self.now, self.poll_timeout()) {
@@ -223,6 +217,13 @@ impl Pipeline {
     #[must_use]
     pub fn coverage_rows(&self) -> u64 {
         self.coverage.rows()
+    }
+
+    /// What a moment stamped by the device's own clock is worth by what is known so far: after a receiver told the time to
+    /// a clock that nobody had set, by that.
+    #[must_use]
+    pub fn stamp(&self, captured: Stamp) -> Stamp {
+        self.clock.stamp(captured)
     }
 
     /// The right time of something stamped earlier.

@@ -5,6 +5,7 @@
 use crate::domain::coverage::Coverage;
 use crate::domain::episode::Draft;
 use crate::domain::id::SourceId;
+use crate::domain::observation::place::Position;
 use crate::domain::observation::place::ReceiverTime;
 use crate::domain::observation::presence::PresenceObservation;
 use crate::domain::reading::Reading;
@@ -15,6 +16,7 @@ use crate::episodes::spatial::SpatialBuilder;
 use crate::perception::fix;
 use crate::perception::fix::FixTracker;
 use crate::perception::place;
+use crate::perception::place::LearnedPlace;
 use crate::perception::place::PlaceTracker;
 use std::collections::BTreeMap;
 
@@ -25,6 +27,7 @@ pub struct Places {
     place_config: place::Config,
     earliest: Timestamp,
     receivers: BTreeMap<SourceId, (FixTracker, PlaceTracker)>,
+    learned: Vec<LearnedPlace>,
     builder: SpatialBuilder,
     now: Option<Stamp>,
 }
@@ -40,7 +43,15 @@ impl Places {
         earliest: Timestamp,
     ) -> Self {
         let builder = SpatialBuilder::new(spatial_config, device);
-        Self { fix_config, place_config, earliest, receivers: BTreeMap::new(), builder, now: None }
+        let (receivers, learned) = (BTreeMap::new(), Vec::new());
+        Self { fix_config, place_config, earliest, receivers, learned, builder, now: None }
+    }
+
+    /// Takes what earlier runs remembered: the name, middle and end of each stay at a place without a name of its own, the
+    /// latest first. Receivers that have reported by now are not told.
+    pub fn remember<'a>(&mut self, stays: impl IntoIterator<Item = (&'a str, Position, Timestamp)>) {
+        let (radius_m, places_max) = (self.place_config.stay_radius_m, self.place_config.learned_places_max);
+        self.learned = LearnedPlace::of_stays(stays, radius_m, places_max);
     }
 
     /// Takes a reading of a receiver.
@@ -50,7 +61,7 @@ impl Places {
             let source = reading.source.clone();
             (
                 FixTracker::new(self.fix_config.clone(), source.clone(), self.earliest),
-                PlaceTracker::new(self.place_config.clone(), source, Vec::new()),
+                PlaceTracker::new(self.place_config.clone(), source, self.learned.clone()),
             )
         });
         fixes.handle_reading(reading);
@@ -138,5 +149,56 @@ impl Places {
         let now = self.now?;
         let fix = self.receivers.values().find_map(|(fixes, _)| fixes.current_fix(now))?;
         Some((fix.position.latitude_deg, fix.position.longitude_deg))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::SensorKind;
+    use crate::domain::reading::GpsReport;
+    use crate::domain::reading::Payload;
+    use crate::domain::reading::PositionReport;
+    use crate::domain::time::ClockQuality;
+
+    #[test]
+    fn a_place_of_an_earlier_run_keeps_its_name_and_a_new_one_gets_the_next() {
+        let mut places = Places::new(
+            fix::Config::default(),
+            place::Config::default(),
+            &spatial::Config::default(),
+            "device",
+            Timestamp::from_millis(0),
+        );
+        let at = |latitude_deg: f64| Position::new(latitude_deg, 13.4).unwrap();
+        let end = Timestamp::from_millis(5);
+        places.remember([("place-7", at(52.5), end), ("place-3", at(53.0), end), ("place-7", at(52.6), end)]);
+
+        stand(&mut places, 0..=900, 53.0);
+        stand(&mut places, 20_000..=20_900, 54.0);
+
+        let kind = |draft: &Draft| draft.metadata["kind"].as_str() == Some("stay");
+        let stays: Vec<Draft> = std::iter::from_fn(|| places.poll_draft()).filter(kind).collect();
+        let mut names: Vec<&str> = stays.iter().filter_map(|draft| draft.metadata["place"].as_str()).collect();
+        names.dedup();
+        assert_eq!(names, ["place-3", "place-8"]);
+    }
+
+    fn stand(places: &mut Places, seconds: std::ops::RangeInclusive<i64>, latitude_deg: f64) {
+        for second in seconds.step_by(5) {
+            let report = PositionReport {
+                mode: 3,
+                latitude_deg: Some(latitude_deg),
+                longitude_deg: Some(13.4),
+                ..PositionReport::default()
+            };
+            let millis = second * 1_000;
+            let utc = Timestamp::from_millis(millis);
+            places.handle_reading(&Reading {
+                source: SourceId::of(SensorKind::Gps, "test"),
+                captured_at: Stamp { monotonic_ms: millis, utc, quality: ClockQuality::Network },
+                payload: Payload::Position(GpsReport::Position(report)),
+            });
+        }
     }
 }

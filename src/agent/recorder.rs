@@ -4,6 +4,7 @@
 //! document that cannot be written leaves its marker or is counted, and capture goes on.
 
 use crate::agent::clock::Correction;
+use crate::agent::gists::Made;
 use crate::agent::identity::Capture;
 use crate::agent::moments::MomentFolder;
 use crate::agent::pipeline::Product;
@@ -19,6 +20,8 @@ use crate::memory::clock::ClockCorrection;
 use crate::memory::clock::ClockScope;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
+use crate::memory::moments::Standing;
+use crate::memory::reader::Reader;
 use crate::memory::writer::Writer;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -43,6 +46,9 @@ pub struct Recorder<'a> {
     recent: VecDeque<EpisodeId>,
     counts: BTreeMap<Modality, usize>,
     document_failures: u64,
+    /// Knows what was forgotten; opened with the first moment.
+    reader: Option<Reader>,
+    held: Vec<String>,
 }
 
 impl<'a> Recorder<'a> {
@@ -62,7 +68,17 @@ impl<'a> Recorder<'a> {
             recent: VecDeque::new(),
             counts: BTreeMap::new(),
             document_failures: 0,
+            reader: None,
+            held: Vec::new(),
         }
+    }
+
+    /// Rows of these modalities (`all` is every one) are left out: something of them was forgotten, and they could bring it
+    /// back (see [`Reader::held_back`]).
+    #[must_use]
+    pub fn holding(mut self, modalities: Vec<String>) -> Self {
+        self.held = modalities;
+        self
     }
 
     /// Corrections of the clock reach every row of this boot, earlier runs included: for a live run, whose monotonic time
@@ -118,6 +134,17 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Hands a gist to the store; its sentences get a text vector as any other.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the row.
+    pub fn write_gist(&mut self, made: Made) -> Result<(), StoreError> {
+        if let (Made::Gist(record, _), Some(sentences)) = (&made, &mut self.sentences) {
+            sentences.note(record.episode.id, record.episode.content.clone());
+        }
+        made.write(self.writer)
+    }
+
     fn append(
         &mut self,
         draft: Draft,
@@ -126,12 +153,15 @@ impl<'a> Recorder<'a> {
     ) -> Result<(), StoreError> {
         let start = draft.start;
         let record = self.capture.record(draft);
+        if self.held.iter().any(|name| name == "all" || name == record.episode.modality.as_str()) {
+            return Ok(());
+        }
         let id = record.episode.id;
         self.count(record.episode.modality, id);
         if let Some(sentences) = &mut self.sentences {
             sentences.note(id, record.episode.content.clone());
         }
-        if let Some(moment) = moment {
+        if let Some(moment) = moment.filter(|_| !self.is_forgotten(id)) {
             let document = moment.document(id, &self.capture.session_id, corrected(start).utc);
             match self.folder.write(&record, &document) {
                 Ok(()) => {
@@ -143,6 +173,15 @@ impl<'a> Recorder<'a> {
             }
         }
         self.writer.append(record)
+    }
+
+    /// Whether the moment was forgotten or redacted: the store will not take its row, and its document must not stand either.
+    fn is_forgotten(&mut self, id: EpisodeId) -> bool {
+        if self.reader.is_none() {
+            self.reader = Reader::open(self.folder.data_dir()).ok();
+        }
+        let standing = self.reader.as_ref().and_then(|reader| reader.standing(&id.to_string()).ok());
+        matches!(standing, Some(Standing::Gone | Standing::Redacted))
     }
 
     fn correct(&mut self, correction: Correction, corrected: impl Fn(Stamp) -> Stamp) -> Result<(), StoreError> {

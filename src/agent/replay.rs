@@ -17,6 +17,7 @@ use crate::domain::modality::Modality;
 use crate::domain::time::FIRST_BUILD;
 use crate::domain::time::Stamp;
 use crate::episodes::moment;
+use crate::memory::moments::Standing;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::reader::Reader;
 use crate::memory::sessions;
@@ -97,7 +98,7 @@ pub fn replay(
     };
     let mut report = Report { session_id: header.session_id.to_string(), ..Report::default() };
     let before = target.writer.flush()?.episodes_inserted;
-    let mut replaced = Vec::new();
+    let (mut replaced, mut held) = (Vec::new(), Vec::new());
     match target.writer.register_session(row.clone())? {
         Registration::New | Registration::Resumed => {}
         Registration::AlreadyDone => {
@@ -106,6 +107,7 @@ pub fn replay(
         }
         Registration::OtherDigest { .. } if target.reprocess => {
             replaced = moments_of(&row, target)?;
+            held = Reader::open(target.data_dir)?.held_back(&row.device_id, &row.session_id)?;
             target.writer.replace_session(row)?;
         }
         Registration::OtherDigest { .. } => anyhow::bail!(
@@ -115,14 +117,14 @@ pub fn replay(
         ),
     }
     let sentences = target.models.sentences();
-    let mut recorder = Recorder::new(capture, target.writer, target.folder).with_sentences(sentences);
+    let mut recorder = Recorder::new(capture, target.writer, target.folder).with_sentences(sentences).holding(held);
     play(session, target, &mut recorder, &mut report, progress)
         .with_context(|| format!("replay {}", path.display()))?;
     let counts = counts_of(&report);
     let device_id = capture_of(header, target.device_id).device_id;
     let counters = target.writer.finish_session(device_id, header.session_id.clone(), counts)?;
     recorder.settle();
-    remove_documents(&replaced, &recorder, target.folder);
+    remove_documents(&replaced, &recorder, target)?;
     report.added = counters.episodes_inserted.saturating_sub(before);
     Ok(report)
 }
@@ -144,13 +146,19 @@ fn moments_of(session: &sessions::Session, target: &Target<'_>) -> anyhow::Resul
 }
 
 /// Removes the documents of moments that the new settings no longer make.
-fn remove_documents(replaced: &[EpisodeId], recorder: &Recorder<'_>, folder: &MomentFolder) {
+fn remove_documents(replaced: &[EpisodeId], recorder: &Recorder<'_>, target: &Target<'_>) -> anyhow::Result<()> {
     let kept: BTreeSet<EpisodeId> = recorder.moments().collect();
+    let reader = Reader::open(target.data_dir)?;
     for id in replaced.iter().filter(|id| !kept.contains(id)) {
-        if let Err(error) = folder.remove(*id) {
+        // Rows that may not be replaced stay, and so do their documents.
+        if matches!(reader.standing(&id.to_string())?, Standing::Stored | Standing::Redacted) {
+            continue;
+        }
+        if let Err(error) = target.folder.remove(*id) {
             tracing::warn!(%error, "the document of a replaced moment stays behind");
         }
     }
+    Ok(())
 }
 
 fn capture_of(header: &SessionHeader, own: &DeviceId) -> Capture {

@@ -18,12 +18,12 @@ use crate::agent::machine;
 use crate::agent::moments;
 use crate::agent::moments::MomentFolder;
 use crate::agent::run::segment::Segment;
+use crate::agent::search::Desk;
 use crate::agent::status::StatusCell;
 use crate::config::Loaded;
 use crate::domain::id::DeviceId;
 use crate::domain::time::Clock as _;
 use crate::domain::time::LiveClock;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
 use anyhow::Context as _;
@@ -32,7 +32,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+mod gist_work;
 mod housekeeping;
+mod housework;
 mod orders;
 mod power_wait;
 mod room;
@@ -83,6 +85,7 @@ struct Resident<'a> {
     device_id: DeviceId,
     boot_id: String,
     status: StatusCell,
+    desk: Arc<Desk>,
     orders: mpsc::Receiver<Order>,
     signals: &'a Signals,
     options: &'a Options,
@@ -104,7 +107,7 @@ enum SegmentEnd {
 pub fn run(loaded: Loaded, options: Options, signals: &Signals, tell: &mut dyn FnMut(&str)) -> anyhow::Result<End> {
     let clock = Arc::new(LiveClock::new());
     clock.set_quality(crate::agent::clock_source::quality(clock.wall()));
-    let open = OpenOptions { holder: "percept run".to_owned(), ..OpenOptions::default() };
+    let open = loaded.open_options("percept run");
     let (store, salvage) = Store::open_or_salvage(&loaded.data_dir, &open, clock.utc())?;
     if let Some(salvage) = &salvage {
         tell(&salvage.sentence());
@@ -117,7 +120,9 @@ pub fn run(loaded: Loaded, options: Options, signals: &Signals, tell: &mut dyn F
     let runtime_dir = control::runtime_dir(&loaded.config.agent.runtime_dir, &loaded.data_dir);
     let metrics = loaded.config.agent.metrics.parse().ok();
     let socket = runtime_dir.join(control::SOCKET);
-    let (server, orders) = Server::start(ServerOptions { socket, metrics, status: status.clone() })?;
+    let desk = Arc::new(Desk::new(&loaded.data_dir, writer.raiser(), Arc::clone(&clock)));
+    let control = ServerOptions { socket, metrics, status: status.clone(), desk: Arc::clone(&desk) };
+    let (server, orders) = Server::start(control)?;
     let data_dir = loaded.data_dir.clone();
     let resident = Resident {
         started_ms: clock.monotonic_ms(),
@@ -128,6 +133,7 @@ pub fn run(loaded: Loaded, options: Options, signals: &Signals, tell: &mut dyn F
         device_id,
         boot_id: machine::boot_id(),
         status,
+        desk,
         orders,
         signals,
         options: &options,

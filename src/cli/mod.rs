@@ -18,15 +18,22 @@ pub mod context;
 pub mod devices;
 pub mod doctor;
 pub mod episodes;
+pub mod facts;
+pub mod filter;
+pub mod forget;
+pub mod gist;
 pub mod ingest;
 pub mod mcp;
 pub mod models;
 pub mod mute;
 pub mod output;
 pub mod progress;
+pub mod prune;
+pub mod reconcile;
 pub mod record;
 pub mod replay;
 pub mod run;
+pub mod search;
 pub mod show;
 pub mod stats;
 pub mod status;
@@ -56,7 +63,8 @@ struct Cli {
 }
 
 const LONG_ABOUT: &str = "percept listens, looks, locates and notices who is near, understands it on the device, and \
-remembers it as episodes.\n\nTry: percept doctor; percept run; percept replay SESSION; percept episodes --since yesterday; percept show ID";
+remembers it as episodes.\n\nTry: percept doctor; percept run; percept replay SESSION; percept episodes --since yesterday; \
+percept search \"a dog barks\"; percept show ID";
 
 /// Options of every command.
 #[derive(Debug, Clone, clap::Args)]
@@ -102,10 +110,22 @@ enum Command {
     Mcp,
     /// List what is remembered
     Episodes(episodes::Args),
+    /// Find episodes by words, by likeness, and by what is known of them; the best first
+    Search(search::Args),
+    /// List who was where, what was heard and seen where, and what was told, as of any instant
+    Facts(facts::Args),
+    /// Tell of a day, a place or a person in a few sentences, and remember that
+    Gist(gist::Args),
     /// Show one episode with everything that belongs to it
     Show(show::Args),
     /// Count what the store holds
     Stats,
+    /// Forget a person, a place, a span of time or episodes, for good
+    Forget(forget::Args),
+    /// Remove rows of class `session` that are older than three hours
+    Prune,
+    /// Find, and with --mend end, what documents, rows and media disagree on
+    Reconcile(reconcile::Args),
     /// Check the config file, or print the built-in one
     #[command(subcommand)]
     Config(config::Command),
@@ -161,8 +181,14 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Context(args) => context::run(args, &cli.shared, io),
         Command::Mcp => mcp::run(&cli.shared),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
+        Command::Search(args) => search::run(args, &cli.shared, io),
+        Command::Facts(args) => facts::run(args, &cli.shared, io),
+        Command::Gist(args) => gist::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),
         Command::Stats => stats::run(&cli.shared, io),
+        Command::Forget(args) => forget::run(args, &cli.shared, io),
+        Command::Prune => prune::run(&cli.shared, io),
+        Command::Reconcile(args) => reconcile::run(args, &cli.shared, io),
         Command::Config(command) => config::run(command, &cli.shared, io),
         Command::Models(command) => models::run(command, &cli.shared, io),
     }

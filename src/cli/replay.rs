@@ -15,7 +15,6 @@ use crate::config::Loaded;
 use crate::domain::time::ClockQuality;
 use crate::domain::time::Stamp;
 use crate::domain::time::SystemClock;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
 use crate::sensors::session;
@@ -75,8 +74,7 @@ fn play_all(
     io: &mut Io<'_>,
 ) -> anyhow::Result<usize> {
     let present = Stamp { monotonic_ms: io.clock.monotonic_ms(), utc: io.clock.utc(), quality: ClockQuality::Unset };
-    let options = OpenOptions { holder: "percept replay".to_owned(), ..OpenOptions::default() };
-    let store = Store::open(&loaded.data_dir, &options)?;
+    let store = Store::open(&loaded.data_dir, &loaded.open_options("percept replay"))?;
     let device_id = store.identity().device_id.clone();
     let writer = Writer::spawn(store, Box::new(SystemClock::new()))?;
     let folder = MomentFolder::new(&loaded.data_dir);

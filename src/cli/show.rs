@@ -42,7 +42,7 @@ pub fn run(args: &Args, shared: &Shared, io: &mut Io<'_>) -> anyhow::Result<u8> 
 }
 
 fn object(detail: &EpisodeDetail) -> Value {
-    let mut fields = episodes::fields(&detail.stored);
+    let mut fields = detail.stored.fields();
     let embeddings = detail.embeddings.iter().map(|embedding| {
         json!({"model_id": embedding.model_id.as_str(), "kind": embedding.kind.as_str(), "dims": embedding.dims})
     });

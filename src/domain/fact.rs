@@ -42,6 +42,13 @@ impl NodeKind {
             Self::Other(name) => name,
         }
     }
+
+    /// The kind of that name; what is none of the known ones is [`Self::Other`].
+    #[must_use]
+    pub fn parse(name: &str) -> Self {
+        let known = [Self::Person, Self::Location, Self::Sound, Self::Object, Self::Device];
+        known.into_iter().find(|kind| kind.as_str() == name).unwrap_or_else(|| Self::Other(name.to_owned()))
+    }
 }
 
 impl Node {

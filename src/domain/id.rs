@@ -156,6 +156,13 @@ impl EpisodeId {
         Self(derive_uuid(&["external", device_id.as_str(), external_id.as_str()]))
     }
 
+    /// The id of a summary that a device writes of a subject (`day`, `place Kitchen`, …) and a span of local dates. A
+    /// later summary of the same is the same row.
+    #[must_use]
+    pub fn of_gist(device_id: &DeviceId, subject: &str, dates: &str) -> Self {
+        Self(derive_uuid(&["gist", device_id.as_str(), subject, dates]))
+    }
+
     /// Reads an id as `percept` prints it.
     ///
     /// # Errors

@@ -21,6 +21,12 @@ use serde_json::json;
 /// The tool name of every moment.
 pub const TOOL_NAME: &str = "multimodal_memory";
 
+/// How the parts of the sentence begin, in their order.
+const LABELS: [&str; 6] = ["Met ", "Said: \"", "Sound: ", "Faces: ", "Objects: ", "Location: "];
+
+/// The sentence of a moment of which nothing can be told.
+const NOTHING_TOLD: &str = "Multimodal capture";
+
 /// What was observed at one time; absent parts stay absent everywhere.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Moment {
@@ -68,7 +74,7 @@ impl Moment {
         .flatten()
         .collect();
         if parts.is_empty() {
-            return self.text.clone().unwrap_or_else(|| "Multimodal capture".to_owned());
+            return self.text.clone().unwrap_or_else(|| NOTHING_TOLD.to_owned());
         }
         parts.join(". ")
     }
@@ -124,6 +130,64 @@ impl Moment {
             }
         }
         document
+    }
+
+    /// The moment that a document tells of, as far as it can be read. Its vector is left out: the document does not say
+    /// which model it is of.
+    #[must_use]
+    pub fn of_document(document: &Value) -> Self {
+        let text = |part: &str, key: &str| document.get(part)?.get(key)?.as_str().map(str::to_owned);
+        let list = |part: &str, key: &str| -> Vec<String> {
+            let values = document.get(part).and_then(|part| part.get(key)?.as_array());
+            values.into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+        };
+        let degrees = |key: &str| document.get("spatial")?.get("gps")?.get(key)?.as_f64();
+        let image_path = text("visual", "imagePath");
+        Self {
+            person: text("social", "personName"),
+            transcript: text("audio", "transcript"),
+            sound_class: text("audio", "soundClass"),
+            recording_path: text("audio", "recordingPath"),
+            has_image: image_path.is_some()
+                || document.get("visual").is_some_and(|part| part.get("clipEmbedding").is_some()),
+            image_path,
+            faces: list("visual", "faceNames"),
+            objects: list("visual", "objects"),
+            image_embedding: None,
+            location: text("spatial", "locationLabel"),
+            position_deg: degrees("latitude").zip(degrees("longitude")),
+            text: text("text", "content"),
+        }
+    }
+
+    /// The moment that a row's sentence tells of: [`Self::content`] read backwards.
+    #[must_use]
+    pub fn of_content(content: &str) -> Self {
+        let mut found: [Option<&str>; LABELS.len()] = [None; LABELS.len()];
+        let (mut rest, mut from) = (content, 0);
+        while let Some(place) = (from..LABELS.len()).find(|place| rest.starts_with(LABELS[*place])) {
+            let value = &rest[LABELS[place].len()..];
+            let ends = (place + 1..LABELS.len()).filter_map(|next| value.find(&format!(". {}", LABELS[next])));
+            let end = ends.min().unwrap_or(value.len());
+            found[place] = Some(&value[..end]);
+            rest = value.get(end + 2..).unwrap_or_default();
+            from = place + 1;
+        }
+        let owned = |place: usize| found[place].map(str::to_owned);
+        let list = |place: usize| -> Vec<String> {
+            found[place].into_iter().flat_map(|names| names.split(", ")).map(str::to_owned).collect()
+        };
+        let is_told = found.iter().any(Option::is_some);
+        Self {
+            person: owned(0),
+            transcript: found[1].map(|words| words.trim_end_matches('"').to_owned()),
+            sound_class: owned(2),
+            faces: list(3),
+            objects: list(4),
+            location: owned(5),
+            text: (!is_told && content != NOTHING_TOLD).then(|| content.to_owned()),
+            ..Self::default()
+        }
     }
 
     fn audio_part(&self) -> Option<Value> {
@@ -213,6 +277,42 @@ mod tests {
             moment.content(),
             "Met Alice. Said: \"hello\". Sound: Speech. Faces: Alice, Bob. Objects: table, lamp. Location: Kitchen"
         );
+    }
+
+    #[test]
+    fn a_moment_is_read_back_from_its_sentence_and_from_its_document() {
+        let all = Moment {
+            person: Some("Dr. Alice".into()),
+            transcript: Some("One. Two. \"Three\" Sound: four".into()),
+            sound_class: Some("Speech".into()),
+            faces: vec!["Alice".into(), "Bob".into()],
+            objects: vec!["table".into()],
+            location: Some("St. Mary's".into()),
+            ..Moment::default()
+        };
+        let moments = [
+            all.clone(),
+            Moment { faces: vec!["Bob".into()], ..Moment::default() },
+            Moment { location: Some("Kitchen".into()), person: Some("Alice".into()), ..Moment::default() },
+            Moment { text: Some("a note. Location: unknown".into()), ..Moment::default() },
+            Moment::default(),
+        ];
+
+        for moment in &moments {
+            assert_eq!(&Moment::of_content(&moment.content()), moment);
+        }
+        let full = Moment {
+            position_deg: Some((1.5, 2.5)),
+            text: Some("note".into()),
+            image_path: Some("media/a.jpg".into()),
+            has_image: true,
+            recording_path: Some("media/a.wav".into()),
+            ..all
+        };
+        let id = EpisodeId::parse("6f2a7d3e-4a0c-5b1a-9d58-0c3a3b8d7f10").unwrap();
+        let document = full.document(id, &SessionId::new("s"), Timestamp::from_millis(5));
+        assert_eq!(Moment::of_document(&document), full);
+        assert_eq!(Moment::of_document(&json!({"social": 3, "visual": {"faceNames": [1, null]}})), Moment::default());
     }
 
     #[test]

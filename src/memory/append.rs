@@ -11,6 +11,7 @@ use crate::domain::id::EpisodeId;
 use crate::memory::clock;
 use crate::memory::clock::ClockPlace;
 use crate::memory::embedding;
+use crate::memory::forget;
 use crate::memory::graph;
 use crate::memory::links;
 use crate::memory::media;
@@ -33,7 +34,7 @@ pub(crate) enum Outcome {
     Updated(Vec<String>),
     /// It was known and is the same, or the same capture is stored under another id.
     Duplicate,
-    /// It was forgotten or has expired, and stays so.
+    /// It was forgotten or has expired, and stays so; or it was redacted, and stays as it is.
     Blocked,
 }
 
@@ -45,11 +46,17 @@ pub(crate) fn append(
     files: &[MediaRow],
 ) -> rusqlite::Result<Outcome> {
     let id = record.episode.id.to_string();
-    if tombstones::blocks(connection, "episode", &id)? {
+    let moment = moment_of(record).filter(|moment| *moment != id);
+    if tombstones::blocks(connection, "episode", &id)?
+        || moment.map_or(Ok(false), |moment| tombstones::blocks(connection, "episode", moment))?
+    {
         return Ok(Outcome::Blocked);
     }
     let digest = record::digest(record, files);
     let stored = stored_digest(connection, &id)?;
+    if stored.as_deref().is_some_and(forget::is_redacted) {
+        return Ok(Outcome::Blocked);
+    }
     if stored.as_deref() == Some(digest.as_bytes()) || (stored.is_none() && is_stored_elsewhere(connection, record)?) {
         return Ok(Outcome::Duplicate);
     }
@@ -68,25 +75,29 @@ pub(crate) fn append(
     media::put(connection, context, &id, files)?;
     graph::put(connection, context, &episode, &record.facts, shift_ms)?;
     mentions::put(connection, &episode)?;
-    links::relink(connection, &episode)?;
+    links::relink(connection, context, &episode)?;
     Ok(unused.map_or(Outcome::Inserted, Outcome::Updated))
 }
 
-/// Adds vectors to a stored episode, which syncs again with them. `Duplicate` when the episode is not there (any more)
-/// or has them already.
+/// Adds vectors to a stored episode, which syncs again with them. `Duplicate` when the episode is not there (any more),
+/// was redacted, or has them already.
 pub(crate) fn add_vectors(
     connection: &Connection,
+    context: &Context<'_>,
     id: &EpisodeId,
     embeddings: &[Embedding],
 ) -> rusqlite::Result<Outcome> {
     let id = id.to_string();
-    if stored_digest(connection, &id)?.is_none() || has_all(connection, &id, embeddings)? {
+    let stored = stored_digest(connection, &id)?;
+    // The vector of a sentence that was redacted since would say what it said.
+    if stored.is_none_or(|digest| forget::is_redacted(&digest)) || has_all(connection, &id, embeddings)? {
         return Ok(Outcome::Duplicate);
     }
     embedding::put(connection, &id, embeddings)?;
     connection
         .prepare_cached("UPDATE episodes SET revision = ?2 WHERE id = ?1")?
         .execute((&id, revision::next(connection)?))?;
+    links::similar::relink(connection, context, &id)?;
     Ok(Outcome::Updated(Vec::new()))
 }
 
@@ -105,10 +116,13 @@ fn stored_digest(connection: &Connection, id: &str) -> rusqlite::Result<Option<V
 
 /// Whether the same moment is there under another id: one capture that reached the store on two ways.
 fn is_stored_elsewhere(connection: &Connection, record: &EpisodeRecord) -> rusqlite::Result<bool> {
-    let moment = record.episode.metadata.get("multimodal_episode_id").and_then(|value| value.as_str());
     connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM episodes WHERE multimodal_episode_id = ?1)")?
-        .query_row([moment], |row| row.get(0))
+        .query_row([moment_of(record)], |row| row.get(0))
+}
+
+fn moment_of(record: &EpisodeRecord) -> Option<&str> {
+    record.episode.metadata.get("multimodal_episode_id")?.as_str()
 }
 
 /// The episode with its times moved by the clock corrections of its run that came before it.
@@ -121,13 +135,16 @@ fn corrected(connection: &Connection, episode: &Episode) -> rusqlite::Result<(Ep
         quality: episode.clock_quality,
     };
     let (shift_ms, clock_quality) = clock::shift_of(connection, place)?;
-    let episode = Episode {
+    let mut corrected = Episode {
         timestamp: episode.timestamp.plus_millis(shift_ms),
         ended_at: episode.ended_at.plus_millis(shift_ms),
         clock_quality,
         ..episode.clone()
     };
-    Ok((episode, shift_ms))
+    if shift_ms != 0 {
+        clock::retell_meeting(&mut corrected);
+    }
+    Ok((corrected, shift_ms))
 }
 
 #[cfg(test)]
@@ -146,6 +163,10 @@ mod tests {
     use crate::domain::time::ClockQuality;
     use crate::domain::time::Timestamp;
     use crate::memory::schema;
+    use crate::memory::similarity::companion::Companion;
+    use crate::recall::links::Cuts;
+    use std::cell::RefCell;
+    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering;
@@ -196,7 +217,9 @@ mod tests {
 
     fn put(connection: &Connection, record: &EpisodeRecord) -> Outcome {
         let relations = ["located_at".to_owned()];
-        let context = Context { store_id: "s", stored_at: Timestamp::from_millis(0), single_valued: &relations };
+        let companion = RefCell::new(Companion::new(Path::new("/nowhere"), "s", Cuts::default()));
+        let stored_at = Timestamp::from_millis(0);
+        let context = Context { store_id: "s", stored_at, single_valued: &relations, companion: &companion };
         append(connection, &context, record, &[]).unwrap()
     }
 

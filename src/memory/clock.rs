@@ -10,9 +10,11 @@
 //!
 //! Never: moves a row whose clock was at least as good as what corrects it, or the same row twice.
 
+use crate::domain::episode::Episode;
 use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::SessionId;
+use crate::domain::modality::Modality;
 use crate::domain::time::ClockQuality;
 use crate::memory::graph;
 use crate::memory::links;
@@ -114,11 +116,32 @@ fn move_episodes(
         graph::shift(connection, context, id, correction.delta_ms)?;
     }
     for id in &ids {
-        if let Some(episode) = rows::load(connection, id)? {
-            links::relink(connection, &episode)?;
+        if let Some(mut episode) = rows::load(connection, id)? {
+            if retell_meeting(&mut episode) {
+                connection
+                    .prepare_cached("UPDATE episodes SET metadata = ?2 WHERE id = ?1")?
+                    .execute((id, rows::json(&episode.metadata)))?;
+            }
+            links::co_occurrence::relink(connection, &episode)?;
         }
     }
     Ok(ids.len() as u64)
+}
+
+/// A meeting tells in its metadata, too, when it began and ended: by the row's own times, whichever clock stamped which.
+/// Returns whether it is one.
+pub(crate) fn retell_meeting(episode: &mut Episode) -> bool {
+    if episode.external_id.is_some() || episode.modality != Modality::Social {
+        return false;
+    }
+    let mut is_told = false;
+    for (key, at) in [("arrival", episode.timestamp), ("departure", episode.ended_at)] {
+        if let Some(told) = episode.metadata.get_mut(key) {
+            *told = at.to_string().into();
+            is_told = true;
+        }
+    }
+    is_told
 }
 
 fn move_coverage(connection: &Connection, correction: &ClockCorrection) -> rusqlite::Result<u64> {

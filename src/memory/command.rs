@@ -14,11 +14,15 @@ use crate::memory::clock::ClockCorrection;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget::Order;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
 use crate::memory::media::MediaRow;
 use crate::memory::media_check::Mending;
 use crate::memory::retention::Budget;
 use crate::memory::sessions::Registration;
 use crate::memory::sessions::Session;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 /// Where an answer goes.
@@ -38,6 +42,10 @@ pub(crate) enum Command {
 pub(crate) enum RowCommand {
     /// An episode. `files` fills as its media reach the disk, and `record.media` empties.
     Episode { record: Box<EpisodeRecord>, files: Vec<MediaRow> },
+    /// A summary and the episodes it is made of, with how much each carries it (0–1).
+    Gist { record: Box<EpisodeRecord>, sources: Vec<(EpisodeId, f64)> },
+    /// A summary that has nothing to tell any more goes.
+    NoGist(EpisodeId),
     /// Vectors for an episode that is stored.
     Vectors { id: EpisodeId, embeddings: Vec<Embedding> },
     /// A blind interval.
@@ -56,15 +64,19 @@ pub(crate) enum Question {
     Prune(Timestamp, Reply<usize>),
     Keep { budget: Budget, now: Option<Timestamp>, reply: Reply<Eviction> },
     Mend(Reply<Mending>),
+    Tend(Reply<bool>),
+    ForgetVectors(Reply<()>),
     Store(Vec<EpisodeRecord>, Reply<Vec<Stored>>),
+    ExpireMedia(Timestamp, Reply<usize>),
+    Forget { order: Arc<Order>, step: Step, reply: Reply<Round> },
 }
 
 impl RowCommand {
     /// The id to name when the row is refused.
     pub(crate) fn id(&self) -> String {
         match self {
-            Self::Episode { record, .. } => record.episode.id.to_string(),
-            Self::Vectors { id, .. } => id.to_string(),
+            Self::Episode { record, .. } | Self::Gist { record, .. } => record.episode.id.to_string(),
+            Self::NoGist(id) | Self::Vectors { id, .. } => id.to_string(),
             Self::Coverage(record) => record.id(),
             Self::Clock(correction) => format!("clock correction before {} ms", correction.before_monotonic_ms),
         }
@@ -76,9 +88,10 @@ impl Command {
     /// vectors, which can be made again, vectors before episodes, and `permanent` episodes stay longest.
     pub(crate) fn worth(&self) -> Option<u8> {
         match self {
-            Self::Question(_) | Self::Row(RowCommand::Clock(_)) => None,
+            Self::Question(_) | Self::Row(RowCommand::Clock(_) | RowCommand::NoGist(_)) => None,
             Self::Raise(_) | Self::Row(RowCommand::Coverage(_)) => Some(0),
-            Self::Row(RowCommand::Vectors { .. }) => Some(1),
+            // Both can be made again.
+            Self::Row(RowCommand::Vectors { .. } | RowCommand::Gist { .. }) => Some(1),
             Self::Row(RowCommand::Episode { record, .. }) => {
                 let is_permanent = record.episode.decay_class == DecayClass::Permanent;
                 let importance = record.episode.importance.min(10);
@@ -95,10 +108,13 @@ impl Question {
             Self::Flush(reply) | Self::Finish { reply, .. } => drop(reply.send(Err(error))),
             Self::Register(_, reply) => drop(reply.send(Err(error))),
             Self::Replace(_, reply) => drop(reply.send(Err(error))),
-            Self::Prune(_, reply) => drop(reply.send(Err(error))),
+            Self::Prune(_, reply) | Self::ExpireMedia(_, reply) => drop(reply.send(Err(error))),
             Self::Keep { reply, .. } => drop(reply.send(Err(error))),
             Self::Mend(reply) => drop(reply.send(Err(error))),
+            Self::Tend(reply) => drop(reply.send(Err(error))),
+            Self::ForgetVectors(reply) => drop(reply.send(Err(error))),
             Self::Store(_, reply) => drop(reply.send(Err(error))),
+            Self::Forget { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::memory::command::Counters;
 use crate::memory::command::RowCommand;
 use crate::memory::coverage;
 use crate::memory::error::StoreError;
+use crate::memory::gists;
 use crate::memory::health;
 use crate::memory::media;
 use crate::memory::revision::Context;
@@ -20,7 +21,8 @@ use rusqlite::Connection;
 
 /// What a change by this store needs to know.
 pub(crate) fn context(store: &Store, stored_at: Timestamp) -> Context<'_> {
-    Context { store_id: store.identity.store_id.as_str(), stored_at, single_valued: &store.single_valued }
+    let (store_id, single_valued) = (store.identity.store_id.as_str(), store.single_valued.as_slice());
+    Context { store_id, stored_at, single_valued, companion: &store.companion }
 }
 
 /// One transaction: all of `work` is committed, or nothing.
@@ -31,19 +33,24 @@ pub(crate) fn transaction<T>(
     let connection = &store.connection;
     let run = |sql: &str| connection.execute_batch(sql).map_err(|error| StoreError::from_sqlite(&store.path, error));
     let result = run("BEGIN IMMEDIATE").and_then(|()| work(connection)).and_then(|value| run("COMMIT").map(|()| value));
-    if let Err(error) = &result {
-        roll_back(connection);
-        health::note(&store.dir, error);
+    match &result {
+        Ok(_) => store.companion.borrow_mut().committed(),
+        Err(error) => {
+            roll_back(store);
+            health::note(&store.dir, error);
+        }
     }
     result
 }
 
 /// Ends a failed transaction, unless SQLite has done so itself (as it does when the disk is full).
-pub(crate) fn roll_back(connection: &Connection) {
+pub(crate) fn roll_back(store: &Store) {
+    let connection = &store.connection;
     if !connection.is_autocommit() {
         // If even this fails, the next BEGIN fails and is reported.
         let _ = connection.execute_batch("ROLLBACK");
     }
+    store.companion.borrow_mut().rolled_back(connection);
 }
 
 /// Moves the record's media to the disk.
@@ -73,6 +80,7 @@ pub(crate) fn apply(
             Ok(()) => connection.execute_batch("RELEASE one_row").map_err(at_store)?,
             Err(StoreError::Sql { source, .. }) => {
                 connection.execute_batch("ROLLBACK TO one_row; RELEASE one_row").map_err(at_store)?;
+                store.companion.borrow_mut().rolled_back(connection);
                 let refused = StoreError::Refused { id: row.id(), reason: source.to_string() };
                 counters.refuse(refused.to_string());
             }
@@ -91,7 +99,9 @@ fn apply_row(
 ) -> rusqlite::Result<()> {
     let (outcome, is_coverage) = match row {
         RowCommand::Episode { record, files } => (append::append(connection, context, record, files)?, false),
-        RowCommand::Vectors { id, embeddings } => (append::add_vectors(connection, id, embeddings)?, false),
+        RowCommand::Gist { record, sources } => (gists::put(connection, context, record, sources)?, false),
+        RowCommand::NoGist(id) => return gists::remove(connection, context, *id),
+        RowCommand::Vectors { id, embeddings } => (append::add_vectors(connection, context, id, embeddings)?, false),
         RowCommand::Coverage(record) => (coverage::put(connection, context, record)?, true),
         RowCommand::Clock(correction) => {
             counters.rows_moved += clock::correct(connection, context, correction)?;

@@ -7,6 +7,7 @@
 use crate::domain::episode::Embedding;
 use crate::domain::episode::EmbeddingKind;
 use crate::domain::id::ModelId;
+use crate::memory::revision;
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
@@ -27,24 +28,26 @@ pub fn decode(bytes: &[u8]) -> Option<Arc<[f32]>> {
     rest.is_empty().then(|| values.iter().map(|value| f32::from_le_bytes(*value)).collect())
 }
 
-/// Adds vectors, replacing those of the same model and kind.
+/// Adds vectors, replacing those of the same model and kind. Another vector is another row number.
 pub(crate) fn put(connection: &Connection, episode_id: &str, embeddings: &[Embedding]) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(
-        "INSERT INTO embeddings (episode_id, model_id, kind, dims, vector) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (episode_id, model_id, kind) DO UPDATE SET dims = excluded.dims, vector = excluded.vector",
+        "INSERT INTO embeddings (row_id, episode_id, model_id, kind, dims, vector) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (episode_id, model_id, kind) DO UPDATE
+         SET row_id = excluded.row_id, dims = excluded.dims, vector = excluded.vector",
     )?;
     for embedding in embeddings {
         let (model, kind) = (embedding.model_id.as_str(), embedding.kind.as_str());
         let dims = i64::try_from(embedding.vector.len()).unwrap_or(i64::MAX);
-        statement.execute((episode_id, model, kind, dims, encode(&embedding.vector)))?;
+        let row_id = revision::next_vector(connection)?;
+        statement.execute((row_id, episode_id, model, kind, dims, encode(&embedding.vector)))?;
     }
     Ok(())
 }
 
-/// Removes every vector of an episode.
-pub(crate) fn remove(connection: &Connection, episode_id: &str) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM embeddings WHERE episode_id = ?1")?.execute([episode_id])?;
-    Ok(())
+/// Removes every vector of an episode. Returns how many there were.
+pub(crate) fn remove(connection: &Connection, episode_id: &str) -> rusqlite::Result<u64> {
+    let removed = connection.prepare_cached("DELETE FROM embeddings WHERE episode_id = ?1")?.execute([episode_id])?;
+    Ok(removed as u64)
 }
 
 /// One vector of an episode.
@@ -67,6 +70,23 @@ pub(crate) fn dims(connection: &Connection, model_id: &ModelId, kind: EmbeddingK
         .prepare_cached("SELECT dims FROM embeddings WHERE model_id = ?1 AND kind = ?2 LIMIT 1")?
         .query_row((model_id.as_str(), kind.as_str()), |row| row.get(0))
         .optional()
+}
+
+/// Every vector of an episode, by model and kind; one whose bytes are no vector is left out.
+pub(crate) fn all(connection: &Connection, episode_id: &str) -> rusqlite::Result<Vec<Embedding>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model_id, kind, vector FROM embeddings WHERE episode_id = ?1 ORDER BY model_id, kind",
+    )?;
+    let mut rows = statement.query([episode_id])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let kind: String = row.get(1)?;
+        let kind = KINDS.into_iter().find(|known| known.as_str() == kind);
+        if let (Some(kind), Some(vector)) = (kind, decode(row.get_ref(2)?.as_blob()?)) {
+            found.push(Embedding { model_id: ModelId::new(row.get::<_, String>(0)?), kind, vector });
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -117,6 +117,9 @@ pub enum StoreError {
         /// The ids, at most ten of them.
         ids: Vec<String>,
     },
+    /// A search that cannot be done as it was asked; another one can.
+    #[error("this cannot be searched for: {0}")]
+    BadQuery(String),
     /// A row was read that no version of percept writes.
     #[error("{} holds a row that cannot be read: {detail}", path.display())]
     Unreadable {
@@ -152,6 +155,7 @@ impl StoreError {
             | Self::Sql { .. }
             | Self::NoId { .. }
             | Self::Ambiguous { .. }
+            | Self::BadQuery(_)
             | Self::Unreadable { .. }
             | Self::WrongState(_)
             | Self::Stopped { .. } => Disposition::Stop,

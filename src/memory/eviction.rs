@@ -138,6 +138,24 @@ fn oldest_files(connection: &Connection, bytes: u64) -> rusqlite::Result<Vec<Kep
     Ok(chosen)
 }
 
+/// Lets go of kept files that were captured before `before`, [`FILES_MAX`] a call. Returns how many, and their paths. A file
+/// stays while an episode names it that is younger, or whose clock is unset: nobody knows how old that one is.
+pub(crate) fn expire_media(connection: &Connection, before: Timestamp) -> rusqlite::Result<(usize, Vec<String>)> {
+    let files: Vec<(String, String)> = connection
+        .prepare_cached(&format!(
+            "SELECT m.hash, m.path FROM media AS m WHERE m.state = 'kept' AND NOT EXISTS (
+               SELECT 1 FROM episode_media AS n JOIN episodes AS e ON e.id = n.episode_id
+               WHERE n.hash = m.hash AND (e.timestamp >= ?1 OR e.clock_quality = 'unset'))
+             ORDER BY m.rowid LIMIT {FILES_MAX}"
+        ))?
+        .query_map([before.as_millis()], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    for (hash, _) in &files {
+        media::set_state(connection, hash, MediaState::Evicted)?;
+    }
+    Ok((files.len(), files.into_iter().map(|(_, path)| path).collect()))
+}
+
 /// Removes the files that [`evict`] would let go first, before their rows say so: on a full disk the change of the rows has
 /// no room otherwise. If it still fails, the rows lack their files, which the check of media finds.
 pub(crate) fn make_room(connection: &Connection, dir: &Path, budget: Budget) -> rusqlite::Result<()> {
@@ -240,11 +258,16 @@ const OLDEST_ROWS: &str = "SELECT row_id, timestamp FROM episodes
 
 /// Gives free pages back to the file system, some a call. Returns how many.
 pub(crate) fn return_pages(connection: &Connection) -> rusqlite::Result<u64> {
+    return_free_pages(connection, PAGES_RETURNED_MAX, PAGES_KEPT_FREE)
+}
+
+/// The same with other bounds: how many at most, and how many stay in the file.
+pub(crate) fn return_free_pages(connection: &Connection, most: u64, kept: u64) -> rusqlite::Result<u64> {
     let free = || -> rusqlite::Result<u64> {
         connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
     };
     let before = free()?;
-    let pages = before.saturating_sub(PAGES_KEPT_FREE).min(PAGES_RETURNED_MAX);
+    let pages = before.saturating_sub(kept).min(most);
     if pages == 0 {
         return Ok(0);
     }

@@ -2,23 +2,19 @@
 //!
 //! In: the facts of one episode. Out: rows of `kg_nodes` and `kg_edges`.
 //!
-//! ```text
-//! single-valued relation, in the order of valid_from (ties by id):
-//!   Alice located_at Kitchen   |-------|
-//!   Alice located_at Garden            |---------|          each ends where the next begins,
-//!   Alice located_at Office                      |------->  or where its producer said, if that is earlier
-//! ```
-//!
-//! The end of an edge depends only on its own statement and its successor, so facts may come in any order.
+//! When an edge ends is the rule of [`crate::recall::facts`]: it depends on its own statement and its successor alone, so
+//! that facts may come in any order and each costs a few index steps, however long its chain is.
 //! Never: deletes a fact because a newer one came.
 
 use crate::domain::episode::Episode;
 use crate::domain::fact::Fact;
 use crate::domain::fact::Node;
 use crate::domain::id::derive_uuid;
+use crate::domain::time::Timestamp;
 use crate::memory::mentions;
 use crate::memory::revision;
 use crate::memory::revision::Context;
+use crate::recall::facts;
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 use std::collections::BTreeMap;
@@ -62,6 +58,21 @@ pub(crate) fn put(
 /// Removes the edges of an episode, and nodes that have none left.
 pub(crate) fn remove(connection: &Connection, context: &Context<'_>, episode_id: &str) -> rusqlite::Result<()> {
     edges_of(connection, episode_id)?.iter().try_for_each(|edge| remove_edge(connection, context, edge))
+}
+
+/// Removes these edges of an episode. Returns how many there were.
+pub(crate) fn remove_some(
+    connection: &Connection,
+    context: &Context<'_>,
+    episode_id: &str,
+    ids: &[String],
+) -> rusqlite::Result<u64> {
+    let mut removed = 0;
+    for edge in edges_of(connection, episode_id)?.iter().filter(|edge| ids.contains(&edge.id)) {
+        remove_edge(connection, context, edge)?;
+        removed += 1;
+    }
+    Ok(removed)
 }
 
 /// Moves the times of an episode's edges by `shift_ms` after a clock correction.
@@ -183,11 +194,8 @@ fn upsert(
     Ok(Position { id: id.to_owned(), src_id, dst_id, relation: fact.relation.clone(), valid_from })
 }
 
-/// Ends the edge and its predecessor where their successors begin.
+/// Ends the edge and its predecessor where they are to end.
 fn attach(connection: &Connection, context: &Context<'_>, edge: &Position) -> rusqlite::Result<()> {
-    if !context.is_single_valued(&edge.relation) {
-        return Ok(());
-    }
     settle(connection, context, &edge.id)?;
     match predecessor(connection, context, edge)? {
         Some(id) => settle(connection, context, &id),
@@ -224,7 +232,7 @@ fn predecessor(connection: &Connection, context: &Context<'_>, edge: &Position) 
         .optional()
 }
 
-/// Sets the end of an edge to the earlier of what its producer stated and where its successor begins.
+/// Sets the end of an edge by what its producer stated and where its successor begins.
 fn settle(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite::Result<()> {
     let (relation, stated_to, valid_to, next): (String, Option<i64>, Option<i64>, Option<i64>) = connection
         .prepare_cached(
@@ -235,7 +243,8 @@ fn settle(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite:
         )?
         .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let next = next.filter(|_| context.is_single_valued(&relation));
-    let right = [stated_to, next].into_iter().flatten().min();
+    let right = facts::end(stated_to.map(Timestamp::from_millis), next.map(Timestamp::from_millis));
+    let right = right.map(Timestamp::as_millis);
     if right != valid_to {
         connection.prepare_cached("UPDATE kg_edges SET valid_to = ?2, revision = ?3 WHERE id = ?1")?.execute((
             id,

@@ -35,7 +35,7 @@ pub const LISTED_MAX: usize = 1_000;
 const ROWS_AT_A_TIME: usize = 500;
 
 /// Paths of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Listed {
     /// How many there are.
     pub count: u64,
@@ -44,7 +44,8 @@ pub struct Listed {
 }
 
 impl Listed {
-    fn add(&mut self, path: String) {
+    /// Counts one more, and names it while there is room.
+    pub fn add(&mut self, path: String) {
         self.count += 1;
         if self.paths.len() < LISTED_MAX {
             self.paths.push(path);
@@ -53,7 +54,7 @@ impl Listed {
 }
 
 /// How rows and files disagree.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct MediaReport {
     /// Rows that say their file is kept, and it is not there whole.
     pub missing: Listed,
@@ -70,7 +71,7 @@ impl MediaReport {
 }
 
 /// What was mended.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Mending {
     /// Rows marked as missing their file.
     pub marked_missing: u64,
@@ -134,6 +135,26 @@ pub(crate) fn mend(dir: &Path, store: &Path, connection: &Connection) -> Result<
         Ok(())
     })?;
     Ok(mending)
+}
+
+/// Removes the files that no row says are kept, and those that were set aside: nobody can tell what they show. Only the
+/// holder of the directory's lock may do that. Returns how many.
+pub(crate) fn remove_orphans(dir: &Path, store: &Path, connection: &Connection) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    each_file(dir, |file| {
+        let row = row_of(connection, &file.name).map_err(|error| StoreError::from_sqlite(store, error))?;
+        // What its row misses may come back to it: a check decides.
+        if file.path.is_file() && row.is_none_or(|row| row.state == MediaState::Evicted.as_str()) {
+            store::remove_if_there(&file.path)?;
+            removed += 1;
+        }
+        Ok(())
+    })?;
+    for file in sorted(&dir.join(MEDIA_DIR).join(ORPHANS_DIR))? {
+        store::remove_if_there(&file.path())?;
+        removed += 1;
+    }
+    Ok(removed)
 }
 
 struct Row {

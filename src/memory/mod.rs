@@ -5,7 +5,7 @@
 //!
 //! Flow: [`writer`] → [`queue`] → [`worker`] → [`commit`] → [`append`] (rows, vectors, [`graph`], [`media`], [`links`]) → commit.
 //! Living long: [`removal`] (expiry), [`retention`] and [`eviction`] (the disk budget), [`salvage`] (a damaged file),
-//! [`media_check`] (rows and files that disagree).
+//! [`media_check`] (rows and files that disagree), [`forget`] (what must be nowhere any more).
 //! `docs/schema.md` explains every column.
 //!
 //! This module alone names the database. It never reads the clock, decides what is worth remembering, or talks to a network.
@@ -21,6 +21,9 @@ pub mod dump;
 pub mod embedding;
 pub mod error;
 pub mod eviction;
+pub mod facts;
+pub mod forget;
+pub mod gists;
 pub mod glance;
 mod graph;
 mod health;
@@ -30,6 +33,7 @@ pub mod media;
 pub mod media_check;
 mod mentions;
 pub mod moments;
+pub mod places;
 pub mod query;
 mod queue;
 pub mod reader;
@@ -46,7 +50,7 @@ pub mod sessions;
 pub mod similarity;
 pub mod stats;
 pub mod store;
-mod strength;
+pub mod strength;
 mod tombstones;
 mod worker;
 pub mod writer;

@@ -2,10 +2,13 @@
 //!
 //! In: a boot. Out: its rows of tool [`MOMENT_TOOL`], in the order of capture. Never: rows of other tools.
 
+use crate::domain::episode::Episode;
 use crate::domain::id::BootId;
 use crate::domain::id::EpisodeId;
+use crate::memory::forget;
 use crate::memory::rows;
 use rusqlite::Connection;
+use rusqlite::OptionalExtension;
 
 /// What writes the rows of moments.
 pub const MOMENT_TOOL: &str = "multimodal_memory";
@@ -32,6 +35,69 @@ pub(crate) fn of_boot(connection: &Connection, boot_id: &BootId) -> rusqlite::Re
             Ok(MomentRow { id: rows::id(row, 0)?, moment: row.get(1)?, monotonic_ms: row.get(2)? })
         })?
         .collect()
+}
+
+/// A moment with its row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredMoment {
+    /// The moment's own id, which names its folder.
+    pub name: String,
+    /// Its row.
+    pub episode: Episode,
+    /// Whether something of it was forgotten.
+    pub is_redacted: bool,
+}
+
+/// The moments that percept itself made, in the order of their own ids, behind `after`. Those that were handed in from
+/// outside have no document.
+pub(crate) fn stored(connection: &Connection, after: &str, limit: usize) -> rusqlite::Result<Vec<StoredMoment>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {}, e.multimodal_episode_id, e.digest FROM episodes AS e
+             WHERE e.multimodal_episode_id > ?1 AND e.external_id IS NULL AND e.tool_name = ?2
+             ORDER BY e.multimodal_episode_id LIMIT ?3",
+            rows::COLUMNS
+        ))?
+        .query_map((after, MOMENT_TOOL, i64::try_from(limit).unwrap_or(i64::MAX)), |row| {
+            Ok(StoredMoment {
+                episode: rows::read(row)?,
+                name: row.get(rows::COLUMN_COUNT)?,
+                is_redacted: forget::is_redacted(&row.get::<_, Vec<u8>>(rows::COLUMN_COUNT + 1)?),
+            })
+        })?
+        .collect()
+}
+
+/// What became of a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The store never heard of it, or made room and let it go.
+    Unknown,
+    /// Its row stands as it was handed over.
+    Stored,
+    /// Its row stands without what was forgotten.
+    Redacted,
+    /// It was forgotten, or has expired, and must not come back.
+    Gone,
+}
+
+/// What became of the moment of that id, which is its row's or its own.
+pub(crate) fn standing(connection: &Connection, moment: &str) -> rusqlite::Result<Standing> {
+    let digest: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT digest FROM episodes WHERE multimodal_episode_id = ?1 OR id = ?1 LIMIT 1")?
+        .query_row([moment], |row| row.get(0))
+        .optional()?;
+    match digest {
+        Some(digest) if forget::is_redacted(&digest) => return Ok(Standing::Redacted),
+        Some(_) => return Ok(Standing::Stored),
+        None => {}
+    }
+    let is_gone: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM tombstones WHERE id = ?1 AND kind = 'episode' AND reason <> 'replaced')",
+        )?
+        .query_row([moment], |row| row.get(0))?;
+    Ok(if is_gone { Standing::Gone } else { Standing::Unknown })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Never: ranks, or changes strength.
 
 use crate::domain::episode::Episode;
+use crate::domain::episode::Metadata;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::SessionId;
@@ -18,6 +19,7 @@ use crate::memory::rows;
 use rusqlite::Connection;
 use rusqlite::Row;
 use rusqlite::types::Value;
+use serde_json::json;
 use std::path::Path;
 
 /// Fewest digits of an id that [`resolve`] takes.
@@ -27,7 +29,8 @@ pub const PREFIX_DIGITS_MIN: usize = 4;
 const AMBIGUOUS_IDS_MAX: u32 = 10;
 
 /// Which end of the timeline comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// The earliest capture first.
     #[default]
@@ -37,7 +40,8 @@ pub enum Order {
 }
 
 /// What episodes are wanted; an empty filter is all of them.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct EpisodeFilter {
     /// One of these; any when empty.
     pub modalities: Vec<Modality>,
@@ -84,6 +88,37 @@ pub struct StoredEpisode {
     pub strength: f64,
     /// The revision of its last change.
     pub revision: i64,
+}
+
+impl StoredEpisode {
+    /// All columns by name, for programs; `time` is `timestamp` as people write it.
+    #[must_use]
+    pub fn fields(&self) -> Metadata {
+        let episode = &self.episode;
+        let object = json!({
+            "id": episode.id.to_string(),
+            "external_id": episode.external_id.as_ref().map(|id| id.as_str()),
+            "device_id": episode.device_id.as_str(),
+            "store_id": self.store_id.as_str(),
+            "session_id": episode.session_id.as_str(),
+            "source": episode.source.as_str(),
+            "timestamp": episode.timestamp.as_millis(),
+            "time": episode.timestamp.to_string(),
+            "ended_at": episode.ended_at.as_millis(),
+            "boot_id": episode.boot_id.as_str(),
+            "monotonic_ms": episode.monotonic_ms,
+            "clock_quality": episode.clock_quality.as_str(),
+            "stored_at": self.stored_at.as_millis(),
+            "modality": episode.modality.as_str(),
+            "tool_name": episode.tool_name,
+            "content": episode.content,
+            "importance": episode.importance,
+            "decay_class": episode.decay_class.as_str(),
+            "strength": self.strength,
+            "metadata": episode.metadata,
+        });
+        object.as_object().cloned().unwrap_or_default()
+    }
 }
 
 /// Conditions with their values.

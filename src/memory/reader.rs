@@ -3,23 +3,41 @@
 //! In: a data directory. Out: a [`Reader`]: a read-only connection with the queries of its sibling files.
 //! Never: writes, locks out the writer, or waits for it.
 
+use crate::domain::episode::Embedding;
 use crate::domain::episode::EmbeddingKind;
+use crate::domain::fact::NodeKind;
 use crate::domain::id::BootId;
 use crate::domain::id::DeviceId;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::ModelId;
 use crate::domain::id::SessionId;
+use crate::domain::time::Timestamp;
 use crate::memory::detail;
 use crate::memory::detail::EpisodeDetail;
 use crate::memory::dump;
 use crate::memory::embedding;
 use crate::memory::error::StoreError;
+use crate::memory::facts;
+use crate::memory::facts::FactQuery;
+use crate::memory::facts::StoredFact;
+use crate::memory::facts::When;
+use crate::memory::forget;
+use crate::memory::forget::Order;
+use crate::memory::forget::Plan;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
+use crate::memory::forget::held;
+use crate::memory::gists;
 use crate::memory::glance;
 use crate::memory::glance::Glance;
 use crate::memory::media_check;
 use crate::memory::media_check::MediaReport;
 use crate::memory::moments;
 use crate::memory::moments::MomentRow;
+use crate::memory::moments::Standing;
+use crate::memory::moments::StoredMoment;
+use crate::memory::places;
+use crate::memory::places::LearnedStay;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::StoredEpisode;
@@ -34,12 +52,19 @@ use crate::memory::search::Hit;
 use crate::memory::search::SearchQuery;
 use crate::memory::sessions;
 use crate::memory::sessions::SessionRow;
+use crate::memory::similarity;
+use crate::memory::similarity::Neighbour;
 use crate::memory::similarity::Similarity;
+use crate::memory::similarity::Space;
 use crate::memory::stats;
 use crate::memory::stats::Stats;
 use crate::memory::store;
 use crate::memory::store::Identity;
 use crate::memory::store::STORE_FILE;
+use crate::recall::entity::Finder;
+use crate::recall::gist::Frame;
+use crate::recall::gist::Gist;
+use crate::recall::gist::Subject;
 use rusqlite::Connection;
 use rusqlite::ErrorCode;
 use rusqlite::OpenFlags;
@@ -109,6 +134,22 @@ impl Reader {
         self.at_one_state(|connection| search::search(connection, &self.path, similarity, query))
     }
 
+    /// The vectors of an episode, by model and kind.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn vectors(&self, id: EpisodeId) -> Result<Vec<Embedding>, StoreError> {
+        self.read(|connection| embedding::all(connection, &id.to_string()))
+    }
+
+    /// Every model and kind of stored vector.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn spaces(&self) -> Result<Vec<Space>, StoreError> {
+        self.read(similarity::spaces)
+    }
+
     /// What comes to mind, the best first. `similarity` is kept by the caller for the life of the process.
     ///
     /// # Errors
@@ -158,6 +199,84 @@ impl Reader {
         self.read(sessions::all)
     }
 
+    /// The nearest episodes of one space: see [`Similarity`]. `allowed` gets row numbers of episodes and is asked before
+    /// any limit.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a query that is empty or not finite, and [`StoreError`] of the read.
+    pub fn nearest(
+        &self,
+        similarity: &mut Similarity,
+        space: &Space,
+        query: &[f32],
+        limit: usize,
+        allowed: Option<&dyn Fn(i64) -> bool>,
+    ) -> Result<Vec<Neighbour>, StoreError> {
+        similarity.nearest(&self.connection, space, query, limit, allowed)
+    }
+
+    /// The facts that fit, with what is known of the entity asked for.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn find_facts(&self, query: &FactQuery) -> Result<facts::Found, StoreError> {
+        self.read(|connection| facts::find(connection, query))
+    }
+
+    /// The facts about an entity, or about anything, that hold at an instant, or that were last known to hold when none
+    /// is given; the latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn facts(
+        &self,
+        entity: Option<&str>,
+        as_of: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<Vec<StoredFact>, StoreError> {
+        let when = When::At(as_of.unwrap_or(Timestamp::from_millis(i64::MAX)));
+        let query = FactQuery { entity: entity.map(str::to_owned), relation: None, when, limit };
+        self.find_facts(&query).map(|found| found.facts)
+    }
+
+    /// What the frame was like, out of its episodes; `None` when there is nothing to tell.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gist(&self, frame: &Frame) -> Result<Option<Gist>, StoreError> {
+        self.read(|connection| gists::make(connection, frame))
+    }
+
+    /// Whether the gist of that id is missing although the frame has episodes, or older than one of them.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gist_is_due(&self, frame: &Frame, gist: EpisodeId) -> Result<bool, StoreError> {
+        let (sources, gist) = self.read(|connection| gists::written(connection, frame, gist))?;
+        Ok(sources.is_some_and(|sources| gist.is_none_or(|gist| gist < sources)))
+    }
+
+    /// The gists whose frame overlaps the span: id, subject and frame. After episodes of the span were forgotten or came
+    /// late, these are to be made again.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn gists_overlapping(
+        &self,
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<(EpisodeId, Subject, Timestamp, Timestamp)>, StoreError> {
+        self.read(|connection| gists::overlapping(connection, since, until))
+    }
+
+    /// The known names of a kind that a word fits, or may have meant.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn names(&self, kind: &NodeKind, wanted: &str) -> Result<Finder<String>, StoreError> {
+        self.read(|connection| gists::names(connection, kind, wanted))
+    }
+
     /// Counts of everything.
     ///
     /// # Errors
@@ -180,6 +299,50 @@ impl Reader {
     /// [`StoreError`] of the read.
     pub fn moments_of_boot(&self, boot_id: &BootId) -> Result<Vec<MomentRow>, StoreError> {
         self.read(|connection| moments::of_boot(connection, boot_id))
+    }
+
+    /// What an order to forget would do to the rows, some at a time: begin with [`Step::FIRST`] and go on with
+    /// [`Round::next`]. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] for an order that cannot be carried out, [`StoreError`] of the read.
+    pub fn survey_forgetting(&self, order: &Order, step: Step) -> Result<Round, StoreError> {
+        let plan = Plan::new(order)?;
+        let Step::Rows(after) = step else { return Ok(Round::default()) };
+        self.read(|connection| forget::survey(connection, &plan, after))
+    }
+
+    /// The moments that percept itself made, in the order of their own ids: at most `limit` behind `after`.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn moments_after(&self, after: &str, limit: usize) -> Result<Vec<StoredMoment>, StoreError> {
+        self.read(|connection| moments::stored(connection, after, limit))
+    }
+
+    /// What became of a moment, by its row's id or its own.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn standing(&self, moment: &str) -> Result<Standing, StoreError> {
+        self.read(|connection| moments::standing(connection, moment))
+    }
+
+    /// Which modalities of a session stay as they are when it is reprocessed, because something of them was forgotten;
+    /// `all` stands for every one.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn held_back(&self, device_id: &DeviceId, session_id: &SessionId) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| held::modalities(connection, (device_id.as_str(), session_id.as_str())))
+    }
+
+    /// The stays of a device at learned places, latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the read.
+    pub fn learned_stays(&self, device_id: &DeviceId) -> Result<Vec<LearnedStay>, StoreError> {
+        self.read(|connection| places::learned_stays(connection, device_id))
     }
 
     /// Which rows lack their file and which files lack their row. Beside a running writer a file just written may be named

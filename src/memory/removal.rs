@@ -5,12 +5,15 @@
 
 use crate::domain::time::ClockQuality;
 use crate::domain::time::Timestamp;
+use crate::memory::forget;
 use crate::memory::graph;
+use crate::memory::links;
 use crate::memory::media;
 use crate::memory::revision::Context;
 use crate::memory::tombstones;
 use crate::memory::tombstones::Grave;
 use rusqlite::Connection;
+use rusqlite::OptionalExtension;
 
 /// `session` rows are removed this long after their capture.
 pub const SESSION_KEPT_MS: i64 = 3 * 3_600_000;
@@ -18,9 +21,19 @@ pub const SESSION_KEPT_MS: i64 = 3 * 3_600_000;
 /// Most rows one pruning removes, so that it never holds up the writer for long; call again while it returns this many.
 pub const PRUNE_ROWS_MAX: usize = 500;
 
-/// Removes one episode. Vectors, strength, links and full text go with the row.
+/// Removes one episode. Vectors, strength, links and full text go with the row; who was linked to it looks for another in
+/// the writer's next idle moment. Of a redacted one a tombstone stays: a replay would bring it back as it was before.
 pub(crate) fn remove(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite::Result<Vec<String>> {
+    let redacted: Option<String> = connection
+        .prepare_cached("SELECT device_id FROM episodes WHERE id = ?1 AND digest = ?2")?
+        .query_row((id, forget::REDACTED), |row| row.get(0))
+        .optional()?;
+    if let Some(device_id) = redacted {
+        let grave = Grave { id, kind: "episode", reason: "forgotten", device_id: &device_id };
+        tombstones::put(connection, context, grave)?;
+    }
     graph::remove(connection, context, id)?;
+    links::similar::before_removal(connection, context, id)?;
     let unused = media::remove(connection, id)?;
     connection.prepare_cached("DELETE FROM episodes WHERE id = ?1")?.execute([id])?;
     Ok(unused)

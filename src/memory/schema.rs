@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 1 | all tables of DESIGN section 3 |
 //! | 2 | `media.state`, indexes for the disk budget |
-//! | 3 | what search and recall need: `strength_raised`, `names`, `mentions`, `ties` |
+//! | 3 | what search, links and recall need: `strength_raised`, `names`, `mentions`, `ties`; row numbers of vectors come from the revisions |
 //!
 //! Old migrations are never edited.
 

@@ -21,6 +21,7 @@ use crate::domain::episode::EmbeddingKind;
 use crate::domain::id::EpisodeId;
 use crate::domain::id::ModelId;
 use crate::domain::time::Timestamp;
+use crate::memory::embedding;
 use crate::memory::error::StoreError;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
@@ -32,6 +33,7 @@ use crate::memory::similarity::Space;
 use crate::recall::score;
 use crate::recall::score::Score;
 use rusqlite::Connection;
+use rusqlite::OptionalExtension as _;
 use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 use std::path::Path;
@@ -47,7 +49,8 @@ pub const LIMIT_MAX: usize = 1_000;
 const KINDS: [EmbeddingKind; 3] = [EmbeddingKind::Image, EmbeddingKind::Text, EmbeddingKind::Audio];
 
 /// A vector to compare with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QueryVector {
     /// The model; vectors of other models are never compared with it.
     pub model_id: ModelId,
@@ -74,6 +77,8 @@ pub struct SearchQuery {
     pub now: Timestamp,
     /// Between which cosines likeness lies.
     pub marks: score::Config,
+    /// How often searches returned episodes since their strength was last written.
+    pub raised: BTreeMap<EpisodeId, u32>,
 }
 
 /// A found episode.
@@ -124,9 +129,27 @@ pub(crate) fn search(
 ) -> Result<Vec<Hit>, StoreError> {
     let at_store = |error| StoreError::from_sqlite(path, error);
     let allowed = Allowed::of(connection, &query.filter, query.without).map_err(at_store)?;
+    check_vectors(connection, path, query)?;
     let is_open = query.text.is_none() && query.vectors.is_empty();
     let fits = if is_open { None } else { Some(fits(connection, path, similarity, query, &allowed)?) };
     best(connection, query, &allowed, fits).map_err(at_store)
+}
+
+/// Refuses vectors that nothing can be compared with.
+fn check_vectors(connection: &Connection, path: &Path, query: &SearchQuery) -> Result<(), StoreError> {
+    for QueryVector { model_id, kind, vector } in &query.vectors {
+        let name = format!("the {} vector of {model_id}", kind.as_str());
+        let length: f64 = vector.iter().map(|value| f64::from(*value) * f64::from(*value)).sum();
+        if vector.is_empty() || !length.is_finite() || length < f64::MIN_POSITIVE {
+            return Err(StoreError::BadQuery(format!("{name} must have finite values that are not all 0")));
+        }
+        let stored =
+            embedding::dims(connection, model_id, *kind).map_err(|error| StoreError::from_sqlite(path, error))?;
+        if let Some(dims) = stored.filter(|dims| usize::try_from(*dims).is_ok_and(|dims| dims != vector.len())) {
+            return Err(StoreError::BadQuery(format!("{name} has {} values, those stored have {dims}", vector.len())));
+        }
+    }
+    Ok(())
 }
 
 /// What fits the words or the vectors, and how well.
@@ -173,10 +196,12 @@ fn best(
         Some(fits) => Some(fits.keys().copied().collect()),
         None => allowed.rows().map(<[i64]>::to_vec),
     };
+    let waiting = waiting(connection, &query.raised)?;
     let mut ranked: BinaryHeap<Ranked> = BinaryHeap::new();
     Standings::read(connection, candidates.as_deref(), query.now, |row_id, timestamp, standing| {
         let fit = fits.as_ref().map_or(Some(Fit::default()), |fits| fits.get(&row_id).copied());
         if let Some(fit) = fit {
+            let standing = standing.stronger_by(waiting.get(&row_id).copied().unwrap_or_default());
             ranked.push(Ranked { score: standing.score(fit.words, fit.likeness), timestamp, row_id });
         }
     })?;
@@ -193,8 +218,18 @@ fn best(
     Ok(hits)
 }
 
+/// The rows whose raised strength is not written yet, and by how much.
+fn waiting(connection: &Connection, raised: &BTreeMap<EpisodeId, u32>) -> rusqlite::Result<BTreeMap<i64, u32>> {
+    let mut statement = connection.prepare_cached("SELECT row_id FROM episodes WHERE id = ?1")?;
+    let mut found = BTreeMap::new();
+    for (id, by) in raised {
+        let row_id: Option<i64> = statement.query_row([id.to_string()], |row| row.get(0)).optional()?;
+        found.extend(row_id.map(|row_id| (row_id, *by)));
+    }
+    Ok(found)
+}
+
 fn load(connection: &Connection, row_id: i64) -> rusqlite::Result<Option<StoredEpisode>> {
-    use rusqlite::OptionalExtension as _;
     let sql = format!(
         "SELECT {} FROM episodes AS e LEFT JOIN strength AS s ON s.episode_id = e.id WHERE e.row_id = ?1",
         query::columns()

@@ -14,6 +14,8 @@ use crate::domain::id::DeviceId;
 use crate::domain::id::SessionId;
 use crate::domain::time::ClockQuality;
 use crate::domain::time::Timestamp;
+use crate::memory::forget::held;
+use crate::memory::forget::rest;
 use crate::memory::removal;
 use crate::memory::revision::Context;
 use crate::memory::rows;
@@ -131,6 +133,8 @@ pub(crate) fn register(
     session: &Session,
 ) -> rusqlite::Result<Registration> {
     match load(connection, &session.device_id, &session.session_id)? {
+        // It was called by a name that was forgotten. Its rows are there under a number, or forgotten with it.
+        None if is_renamed(connection, session)? => Ok(Registration::AlreadyDone),
         None => insert(connection, context, session).map(|()| Registration::New),
         Some(row) if row.session.digest != session.digest => {
             Ok(Registration::OtherDigest { digest: row.session.digest })
@@ -138,6 +142,11 @@ pub(crate) fn register(
         Some(row) if row.state == SessionState::Done => Ok(Registration::AlreadyDone),
         Some(_) => Ok(Registration::Resumed),
     }
+}
+
+fn is_renamed(connection: &Connection, session: &Session) -> rusqlite::Result<bool> {
+    let number = rest::renamed(session.device_id.as_str(), session.session_id.as_str());
+    Ok(load(connection, &session.device_id, &SessionId::new(number))?.is_some())
 }
 
 fn insert(connection: &Connection, context: &Context<'_>, session: &Session) -> rusqlite::Result<()> {
@@ -165,13 +174,15 @@ pub(crate) fn finish(
     session_id: &SessionId,
     counts: &Metadata,
 ) -> rusqlite::Result<bool> {
+    let counts = held::carried_over(connection, (device_id.as_str(), session_id.as_str()), counts)?;
     let changed = connection
         .prepare_cached("UPDATE sessions SET state = 'done', counts = ?3 WHERE session_id = ?1 AND device_id = ?2")?
-        .execute((session_id.as_str(), device_id.as_str(), rows::json(counts)))?;
+        .execute((session_id.as_str(), device_id.as_str(), rows::json(&counts)))?;
     Ok(changed > 0)
 }
 
-/// Removes all rows of the session and registers it anew. What the user did to a row (its strength) and what central knows
+/// Removes the rows of the session and registers it anew; rows of modalities of which something was forgotten stay (see
+/// [`held`]). What the user did to a row (its strength) and what central knows
 /// of it is remembered until [`complete_replacement`]. Returns files to remove after the commit.
 pub(crate) fn begin_replacement(
     connection: &Connection,
@@ -179,6 +190,7 @@ pub(crate) fn begin_replacement(
     session: &Session,
 ) -> rusqlite::Result<Vec<String>> {
     let key = (session.session_id.as_str(), session.device_id.as_str());
+    let held = held::modalities(connection, (key.1, key.0))?;
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS replaced (id TEXT, kind TEXT, strength REAL, strength_revision INTEGER,
            strength_acked INTEGER, acked INTEGER, PRIMARY KEY (id, kind));
@@ -186,8 +198,9 @@ pub(crate) fn begin_replacement(
     )?;
     connection.execute(
         "INSERT INTO temp.replaced SELECT e.id, 'episode', s.strength, s.revision, s.acked_revision, e.acked_revision
-         FROM episodes AS e LEFT JOIN strength AS s ON s.episode_id = e.id WHERE e.session_id = ?1 AND e.device_id = ?2",
-        key,
+         FROM episodes AS e LEFT JOIN strength AS s ON s.episode_id = e.id WHERE e.session_id = ?1 AND e.device_id = ?2
+           AND NOT EXISTS (SELECT 1 FROM json_each(?3) WHERE value IN ('all', e.modality))",
+        (key.0, key.1, serde_json::Value::from(held.clone()).to_string()),
     )?;
     connection.execute(
         "INSERT INTO temp.replaced SELECT id, 'coverage', NULL, 0, 0, acked_revision FROM coverage
@@ -207,6 +220,9 @@ pub(crate) fn begin_replacement(
         .execute("DELETE FROM clock_corrections WHERE scope = 'session' AND scope_id = ?1 AND device_id = ?2", key)?;
     connection.execute("DELETE FROM sessions WHERE session_id = ?1 AND device_id = ?2", key)?;
     insert(connection, context, session)?;
+    for modality in &held {
+        held::note(connection, (key.1, key.0), modality)?;
+    }
     Ok(unused)
 }
 

@@ -16,8 +16,12 @@ use crate::memory::salvage::Salvage;
 use crate::memory::salvage::swap;
 use crate::memory::schema;
 use crate::memory::schema::Found;
+use crate::memory::similarity::companion::Companion;
+use crate::recall::links::Cuts;
 use rusqlite::Connection;
 use rusqlite::OpenFlags;
+use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +33,7 @@ use std::time::Duration;
 pub const STORE_FILE: &str = "memory.db";
 
 /// Where a new store is made before it gets its name.
-const UNFINISHED_FILE: &str = "memory.db.new";
+pub(crate) const UNFINISHED_FILE: &str = "memory.db.new";
 
 /// How long a statement waits for another program's write lock before it fails as busy (and is tried again).
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,6 +55,8 @@ pub struct OpenOptions {
     pub store_id: Option<StoreId>,
     /// Relations of which a subject has one at a time: a newer fact ends the older one.
     pub single_valued: Vec<String>,
+    /// The least cosines of links between episodes that are alike.
+    pub links: Cuts,
 }
 
 impl Default for OpenOptions {
@@ -60,6 +66,7 @@ impl Default for OpenOptions {
             device_id: None,
             store_id: None,
             single_valued: vec!["located_at".to_owned()],
+            links: Cuts::default(),
         }
     }
 }
@@ -81,6 +88,10 @@ pub struct Store {
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
     pub(crate) single_valued: Vec<String>,
+    pub(crate) companion: RefCell<Companion>,
+    /// The file itself, once its gaps are scrubbed. It is closed after the connection: closing any handle of a file lets go
+    /// of all locks that this process holds on it.
+    pages: OnceCell<File>,
     _lock: DirLock,
 }
 
@@ -146,7 +157,19 @@ impl Store {
 
     fn locked(dir: &Path, options: &OpenOptions, connection: Connection, identity: Identity, lock: DirLock) -> Self {
         let (path, single_valued) = (dir.join(STORE_FILE), options.single_valued.clone());
-        Self { connection, dir: dir.to_path_buf(), path, identity, single_valued, _lock: lock }
+        let companion = Companion::new(dir, identity.store_id.as_str(), options.links.clone());
+        let (companion, pages) = (RefCell::new(companion), OnceCell::new());
+        Self { connection, dir: dir.to_path_buf(), path, identity, single_valued, companion, pages, _lock: lock }
+    }
+
+    /// The database's file, for what SQLite itself does not do.
+    pub(crate) fn pages_file(&self) -> Result<&File, StoreError> {
+        if let Some(file) = self.pages.get() {
+            return Ok(file);
+        }
+        let opened = File::options().read(true).write(true).open(&self.path);
+        let file = opened.map_err(|error| StoreError::from_io("open", &self.path, error))?;
+        Ok(self.pages.get_or_init(|| file))
     }
 
     /// Who this store is.
@@ -257,6 +280,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    // What is deleted is overwritten: forgetting is only as good as every change before it, and costs one write more a page.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     // Temporary tables hold ids of episodes: they must not land in /tmp.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cell_size_check", true)

@@ -4,10 +4,42 @@
 //! Full: what is gathered is due at once. Never: brings back an episode that is gone.
 
 use crate::domain::id::EpisodeId;
+use crate::memory::command::Command;
+use crate::memory::error::StoreError;
+use crate::memory::queue::Rejected;
 use crate::memory::revision;
+use crate::memory::worker::Shared;
 use crate::memory::writer::STRENGTH_MS;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Tells the writer what searches returned, without holding it: for threads that may outlive it.
+#[derive(Debug, Clone)]
+pub struct Raiser {
+    shared: Arc<Shared>,
+}
+
+impl Raiser {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// See [`crate::memory::writer::Writer::raise_strength`].
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] when the writer is gone or cannot write.
+    pub fn raise(&self, ids: Vec<EpisodeId>) -> Result<(), StoreError> {
+        let raised = self.shared.queue.push(Command::Raise(ids));
+        raised.map_err(|(Rejected::Closed(cause) | Rejected::Stuck(cause))| StoreError::Stopped { cause })
+    }
+
+    /// How often searches returned episodes since their strength was last written.
+    #[must_use]
+    pub fn waiting(&self) -> BTreeMap<EpisodeId, u32> {
+        self.shared.raised()
+    }
+}
 
 /// Episodes that may wait; more are written at once.
 const WAITING_MAX: usize = 4_096;
@@ -33,6 +65,11 @@ impl Raised {
         if self.by.len() > WAITING_MAX {
             self.due_ms = Some(now_ms);
         }
+    }
+
+    /// Who waits, and by how much.
+    pub(crate) fn by(&self) -> &BTreeMap<EpisodeId, u32> {
+        &self.by
     }
 
     /// When they are to be written, in the clock's monotonic time.

@@ -3,6 +3,8 @@
 //! A group that cannot be committed stays and is tried again as a whole, so rows keep their order and none is half stored.
 //! A row that SQLite refuses is set aside with its id and the rest of the group goes on (see [`crate::memory::commit`]).
 //!
+//! In idle moments it does slices of what is kept beside the store (see [`crate::memory::similarity::companion`]).
+//!
 //! While a session is replaced there is one open transaction instead: groups go into it without a commit, and a failure
 //! takes all of it back (see [`crate::memory::sessions`]).
 
@@ -10,6 +12,7 @@ mod answers;
 
 use crate::domain::disposition::Disposition;
 use crate::domain::id::DeviceId;
+use crate::domain::id::EpisodeId;
 use crate::domain::id::SessionId;
 use crate::domain::time::Clock;
 use crate::memory::command::Command;
@@ -17,6 +20,8 @@ use crate::memory::command::Counters;
 use crate::memory::command::RowCommand;
 use crate::memory::commit;
 use crate::memory::error::StoreError;
+use crate::memory::forget::held;
+use crate::memory::links;
 use crate::memory::media;
 use crate::memory::queue::Popped;
 use crate::memory::queue::Queue;
@@ -25,11 +30,18 @@ use crate::memory::strength::Raised;
 use crate::memory::writer::GROUP_MS;
 use crate::memory::writer::GROUP_ROWS_MAX;
 use crate::memory::writer::STRENGTH_MS;
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
+
+/// The queue must have been empty for so long before the thread turns to what can wait.
+const IDLE_WAIT: Duration = Duration::from_millis(50);
+
+/// Episodes that look for another link in one slice.
+const REFILLED_MAX: usize = 16;
 
 /// What the thread and its handle share.
 #[derive(Debug)]
@@ -37,16 +49,26 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue<Command>,
     counters: Mutex<Counters>,
     end_reason: Mutex<Option<String>>,
+    /// What of the raised strength is not written yet, for searches that must count it.
+    raised: Mutex<BTreeMap<EpisodeId, u32>>,
 }
 
 impl Shared {
     pub(crate) fn new(queue: Queue<Command>) -> Self {
-        Self { queue, counters: Mutex::default(), end_reason: Mutex::default() }
+        Self { queue, counters: Mutex::default(), end_reason: Mutex::default(), raised: Mutex::default() }
     }
 
     pub(crate) fn counters(&self) -> Counters {
         let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Counters { sends_blocked: self.queue.blocked_total(), rows_shed: self.queue.shed_total(), ..counters }
+    }
+
+    pub(crate) fn raised(&self) -> BTreeMap<EpisodeId, u32> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_raised(&self, raised: &Raised) {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).clone_from(raised.by());
     }
 
     pub(crate) fn end_reason(&self) -> String {
@@ -113,6 +135,7 @@ impl Worker {
                 Popped::Item(Command::Row(row)) => self.take(row),
                 Popped::Item(Command::Raise(ids)) => {
                     self.raised.take(ids, self.clock.monotonic_ms());
+                    self.shared.set_raised(&self.raised);
                     Ok(())
                 }
                 Popped::Item(Command::Question(question)) if is_full => self.answer_ahead(question),
@@ -120,7 +143,12 @@ impl Worker {
                     self.answer(question);
                     Ok(())
                 }
-                Popped::Timeout => self.commit_group().and_then(|()| self.write_raised(false)),
+                Popped::Timeout if self.group.is_empty() => {
+                    let written = self.write_raised(false);
+                    self.tend();
+                    written
+                }
+                Popped::Timeout => self.commit_group(),
                 Popped::Closed if self.group.is_empty() => return self.end(),
                 Popped::Closed => {
                     self.commit_group()?;
@@ -139,10 +167,15 @@ impl Worker {
     /// A full group that cannot be committed takes no more rows, but questions still get their answer.
     fn next(&self, is_full: bool) -> Popped<Command> {
         let now_ms = self.clock.monotonic_ms();
-        let group_ms = (!self.group.is_empty()).then(|| self.due_ms.saturating_sub(now_ms).clamp(0, GROUP_MS));
-        let raised_ms = self.raised.due_ms().map(|due_ms| due_ms.saturating_sub(now_ms).clamp(0, STRENGTH_MS));
-        let wait_ms = [group_ms, raised_ms].into_iter().flatten().min();
-        let timeout = wait_ms.map(|wait_ms| Duration::from_millis(wait_ms.unsigned_abs()));
+        let until = |due_ms: i64, longest_ms: i64| {
+            Duration::from_millis(due_ms.saturating_sub(now_ms).clamp(0, longest_ms).unsigned_abs())
+        };
+        let timeout = if self.group.is_empty() {
+            let raised = self.raised.due_ms().map(|due_ms| until(due_ms, STRENGTH_MS));
+            [raised, self.has_idle_work().then_some(IDLE_WAIT)].into_iter().flatten().min()
+        } else {
+            Some(until(self.due_ms, GROUP_MS))
+        };
         self.shared.queue.pop(timeout, |command| !is_full || matches!(command, Command::Question(_)))
     }
 
@@ -189,6 +222,7 @@ impl Worker {
         let at_store = |error| StoreError::from_sqlite(&self.store.path, error);
         let result = commit::transaction(&self.store, |connection| raised.write(connection).map_err(at_store));
         self.raised.settle(result.is_ok(), now_ms);
+        self.shared.set_raised(&self.raised);
         result
     }
 
@@ -221,6 +255,10 @@ impl Worker {
     fn extend_replacement(&mut self) {
         let mut group = mem::take(&mut self.group);
         let stored_at = self.clock.utc();
+        let held = match self.drop_held(&mut group) {
+            Ok(held) => held,
+            Err(error) => return self.fail_replacement(error, &group),
+        };
         let files = group.iter_mut().try_for_each(|row| commit::write_files(&self.store, row));
         let result = files.and_then(|()| {
             commit::apply(&self.store, &self.store.connection, commit::context(&self.store, stored_at), &group)
@@ -229,14 +267,50 @@ impl Worker {
         match result {
             Ok((added, more)) => {
                 counters.add(added);
-                unused.extend(more);
+                unused.extend(more.into_iter().chain(held));
             }
-            Err(error) => {
-                commit::roll_back(&self.store.connection);
-                self.replacement = Some(Replacement::Failed(error));
-                self.shared.count(Counters { rows_lost: group.len() as u64, ..Counters::default() });
+            Err(error) => self.fail_replacement(error, &group),
+        }
+    }
+
+    fn fail_replacement(&mut self, error: StoreError, group: &[RowCommand]) {
+        commit::roll_back(&self.store);
+        self.replacement = Some(Replacement::Failed(error));
+        self.shared.count(Counters { rows_lost: group.len() as u64, ..Counters::default() });
+    }
+
+    /// Takes out the rows that would bring back, under other ids, what was forgotten of the session. Returns their files.
+    fn drop_held(&self, group: &mut Vec<RowCommand>) -> Result<Vec<String>, StoreError> {
+        let (mut dropped, mut paths) = (0, Vec::new());
+        for index in (0..group.len()).rev() {
+            let RowCommand::Episode { record, .. } = &group[index] else { continue };
+            if held::holds_back(&self.store.connection, record).map_err(|error| self.at_store(error))? {
+                dropped += 1;
+                if let RowCommand::Episode { files, .. } = group.remove(index) {
+                    paths.extend(files.into_iter().map(|file| file.path));
+                }
             }
         }
+        self.shared.count(Counters { rows_blocked: dropped, ..Counters::default() });
+        Ok(paths)
+    }
+
+    fn has_idle_work(&self) -> bool {
+        self.replacement.is_none() && self.store.companion.borrow().has_work()
+    }
+
+    /// A slice of what is kept beside the store. `true` while there is more.
+    fn tend(&mut self) -> bool {
+        let context = commit::context(&self.store, self.clock.utc());
+        let is_loosened = self.store.companion.borrow().has_loosened();
+        if is_loosened {
+            // What fails here leaves an episode with a link less than it could have.
+            let _ = commit::transaction(&self.store, |connection| {
+                links::similar::refill(connection, &context, REFILLED_MAX).map_err(|error| self.at_store(error))
+            });
+            return true;
+        }
+        self.store.companion.borrow_mut().tend(&self.store.connection)
     }
 
     fn unlink(&self, unused: &[String]) -> Result<(), StoreError> {
@@ -248,11 +322,17 @@ impl Worker {
     }
 
     fn end(&mut self) -> Result<(), StoreError> {
+        let replacement = self.end_replacement();
+        self.store.companion.borrow_mut().close();
+        replacement
+    }
+
+    fn end_replacement(&mut self) -> Result<(), StoreError> {
         match self.replacement.take() {
             None => self.write_raised(true),
             Some(Replacement::Failed(error)) => Err(error),
             Some(Replacement::Open { session_id, .. }) => {
-                commit::roll_back(&self.store.connection);
+                commit::roll_back(&self.store);
                 Err(StoreError::WrongState(format!(
                     "session {session_id} was not replaced to its end; its old rows stand"
                 )))

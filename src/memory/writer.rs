@@ -30,6 +30,9 @@ use crate::memory::command::Stored;
 use crate::memory::coverage::CoverageRecord;
 use crate::memory::error::StoreError;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget::Order;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
 use crate::memory::media_check::Mending;
 use crate::memory::queue::Queue;
 use crate::memory::queue::Rejected;
@@ -38,6 +41,7 @@ use crate::memory::retention::Budget;
 use crate::memory::sessions::Registration;
 use crate::memory::sessions::Session;
 use crate::memory::store::Store;
+use crate::memory::strength::Raiser;
 use crate::memory::worker::Shared;
 use crate::memory::worker::Worker;
 use std::path::PathBuf;
@@ -121,6 +125,23 @@ impl Writer {
         Ok(refused.into_iter().filter_map(|refusal| refusal.or_else(|| stored.next())).collect())
     }
 
+    /// Hands over a summary and the episodes it is made of. The same one again changes nothing but its links.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn gist(&self, record: EpisodeRecord, sources: Vec<(EpisodeId, f64)>) -> Result<(), StoreError> {
+        record::check(&record)?;
+        self.send(RowCommand::Gist { record: Box::new(record), sources })
+    }
+
+    /// Removes a summary that has nothing to tell any more, if it is there.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn remove_gist(&self, id: EpisodeId) -> Result<(), StoreError> {
+        self.send(RowCommand::NoGist(id))
+    }
+
     /// Hands over vectors for an episode that is stored.
     ///
     /// # Errors
@@ -155,6 +176,12 @@ impl Writer {
     /// As [`Writer::append`].
     pub fn raise_strength(&self, ids: Vec<EpisodeId>) -> Result<(), StoreError> {
         self.shared.queue.push(Command::Raise(ids)).map_err(|rejected| self.rejected(rejected))
+    }
+
+    /// The same for threads that may outlive the writer.
+    #[must_use]
+    pub fn raiser(&self) -> Raiser {
+        Raiser::new(Arc::clone(&self.shared))
     }
 
     /// Registers a session, or says what is known of it.
@@ -207,12 +234,50 @@ impl Writer {
         self.ask(|reply| Question::Keep { budget, now, reply })
     }
 
+    /// Lets go of kept pictures and recordings that were captured before `before`: their rows stay and say so (`evicted`).
+    /// Returns how many; call again while it is [`crate::memory::eviction::FILES_MAX`]. The clock must be set.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, and any [`StoreError`] of the commit.
+    pub fn expire_media(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.ask(|reply| Question::ExpireMedia(before, reply))
+    }
+
     /// Makes rows and files of media agree again. See [`crate::memory::media_check`].
     ///
     /// # Errors
     /// [`StoreError::WrongState`] while a session is being replaced, and any [`StoreError`] of the commit.
     pub fn mend_media(&self) -> Result<Mending, StoreError> {
         self.ask(Question::Mend)
+    }
+
+    /// Does a slice of what the writer otherwise does in idle moments: indexes of vectors, links in place of lost ones.
+    /// `true` while there is more; who wants all of it done calls again.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, and any [`StoreError`] of the commit before it.
+    pub fn tend(&self) -> Result<bool, StoreError> {
+        self.ask(Question::Tend)
+    }
+
+    /// Removes every vector that is kept beside the store, in files and in memory. It is made again from the rows in idle
+    /// moments, so call it after the rows that must not come back have gone.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] while a session is being replaced, [`StoreError::Io`] when a file cannot be removed, and any
+    /// [`StoreError`] of the commit before it.
+    pub fn forget_vectors(&self) -> Result<(), StoreError> {
+        self.ask(Question::ForgetVectors)
+    }
+
+    /// Carries out one step of an order to forget. Begin with [`Step::FIRST`] and go on with [`Round::next`] until it is
+    /// `None`; each step is short and can be repeated. See [`crate::memory::forget`].
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] for an order that cannot be carried out and while a session is being replaced, and any
+    /// [`StoreError`] of the commit.
+    pub fn forget(&self, order: Arc<Order>, step: Step) -> Result<Round, StoreError> {
+        self.ask(|reply| Question::Forget { order, step, reply })
     }
 
     /// Waits until everything handed over before is committed.

@@ -3,8 +3,12 @@
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
 pub mod context;
+pub mod entity;
 pub mod expansion;
+pub mod facts;
 pub mod fusion;
+pub mod gist;
+pub mod links;
 pub mod names;
 pub mod pagerank;
 pub mod phrases;

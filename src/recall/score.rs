@@ -54,6 +54,17 @@ pub struct Score {
 }
 
 impl Standing {
+    /// The same after searches returned it so many more times.
+    #[must_use]
+    pub fn stronger_by(self, times: u32) -> Self {
+        let strength = if times == 0 {
+            self.strength
+        } else {
+            Some(self.strength.filter(|strength| strength.is_finite()).unwrap_or(1.0).max(1.0) + f64::from(times))
+        };
+        Self { strength, ..self }
+    }
+
     /// The score of an episode whose words fit by `words` and that is alike by `likeness`, each 0–1.
     #[must_use]
     pub fn score(self, words: f64, likeness: f64) -> Score {
@@ -146,6 +157,20 @@ impl Default for Pairs {
     }
 }
 
+impl Pairs {
+    /// The pairs whose marks are no interval of cosines.
+    fn mistakes(&self) -> Vec<&'static str> {
+        let pairs = [
+            ("image_text", self.image_text),
+            ("text_text", self.text_text),
+            ("image_image", self.image_image),
+            ("audio_audio", self.audio_audio),
+        ];
+        let is_right = |marks: Marks| marks.low <= marks.high && marks.low >= -1.0 && marks.high <= 1.0;
+        pairs.into_iter().filter(|(_, marks)| !is_right(*marks)).map(|(name, _)| name).collect()
+    }
+}
+
 /// Marks of one model that differ.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -169,6 +194,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// Values that are well-formed and still cannot be meant.
+    #[must_use]
+    pub fn mistakes(&self) -> Vec<String> {
+        let general = self.pairs.mistakes().into_iter().map(str::to_owned);
+        let single = self.models.iter().enumerate().flat_map(|(number, model)| {
+            model.pairs.mistakes().into_iter().map(move |name| format!("models[{number}].{name}"))
+        });
+        general.chain(single).map(|name| format!("{name} must be two cosines, the lower one first")).collect()
+    }
+
     /// The marks for comparing vectors of these kinds of one model; `None` for kinds that share no space.
     #[must_use]
     pub fn marks(&self, model_id: &str, one: EmbeddingKind, other: EmbeddingKind) -> Option<Marks> {
@@ -242,6 +277,20 @@ mod tests {
         assert!((likeness("other", EmbeddingKind::Image, EmbeddingKind::Text, 0.5) - 1.0).abs() < 1e-12);
         assert!((likeness("clip", EmbeddingKind::Text, EmbeddingKind::Text, 0.4)).abs() < 1e-12);
         assert_eq!(config.marks("clip", EmbeddingKind::Text, EmbeddingKind::Audio), None);
+        assert_eq!(config.mistakes(), [""; 0]);
         assert!((Marks { low: 0.3, high: 0.3 }.likeness(0.3) - 1.0).abs() < 1e-12, "marks in one place are a step");
+    }
+
+    #[test]
+    fn marks_that_are_no_interval_of_cosines_are_mistakes() {
+        let wrong = Pairs { image_image: Marks { low: 0.5, high: 0.4 }, ..Pairs::default() };
+        let beyond = Pairs { audio_audio: Marks { low: 0.0, high: 7.0 }, ..Pairs::default() };
+        let models = vec![ModelMarks { id: "m".to_owned(), pairs: beyond }];
+
+        let mistakes = Config { pairs: wrong, models }.mistakes();
+
+        assert_eq!(mistakes.len(), 2);
+        assert!(mistakes[0].starts_with("image_image must be two cosines"), "{mistakes:?}");
+        assert!(mistakes[1].starts_with("models[0].audio_audio must"), "{mistakes:?}");
     }
 }

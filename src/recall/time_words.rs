@@ -8,19 +8,22 @@
 //! | today, yesterday, the day before yesterday, 2026-05-01, 1 May 2026, May 1st | that local day; without a year the latest one that has begun |
 //! | on Monday, this Monday; last Monday | the latest one, today included; the latest one before today |
 //! | Monday morning | a weekday needs `on`, `last` or `this` before it, or a part of the day behind it |
-//! | this week, last month, last year; last weekend | of the calendar, weeks from Monday; Saturday and Sunday |
-//! | the last 3 days, the past two hours | from then to now |
-//! | two hours ago; three days ago, a week ago, a month ago | half an hour to each side; that day, week, month |
+//! | this week, last month, last year | of the calendar, weeks from Monday |
+//! | at the weekend, this weekend; last weekend | the latest Saturday and Sunday that have begun; the latest that are over |
+//! | the last 3 days, the past two hours, the past week | from then to now; a month is 30 days, a year 365 |
+//! | two hours ago, half an hour ago | half a unit to each side |
+//! | three days ago, a week ago, a month ago | that day, week or month of the calendar |
 //! | in May, in 2025, in May 2025 | that month or year; a month needs a preposition or a number beside it |
 //! | morning 5–12, afternoon 12–18, evening 18–23, night 21–5, noon 11–14, midnight 23–1 | of the day named, else the latest that has begun; without a day they need `in the`, `this`, `at` … before them |
 //! | last night, tonight | 18–5 |
 //! | at 5 pm, around 17:30, at 5 o'clock | half an hour to each side |
-//! | since, after, before, until | from its start on, from its end on, up to its start, up to its end |
+//! | since, after, before, until | from its start on, from its end on, up to its start, up to its end; not before a possessive |
 //!
 //! A day is what the zone makes of it: 23 or 25 hours long when summer time changes. Two days named make one span from the
 //! first to the last. What is not in the table stays an ordinary word: `the Monday demonstrations`, `Salt March`.
 //! Never: reads the clock, or takes part of a word for a time.
 
+mod names;
 mod pieces;
 
 use crate::domain::time::Timestamp;

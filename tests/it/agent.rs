@@ -1,10 +1,12 @@
 //! The resident agent on devices whose drivers stand at the edge, below everything that is under test.
 
 use crate::replay::config;
+use crate::scene::Scene;
 use crate::scene::percept;
 use percept::agent::control::Capture;
 use percept::agent::control::Mute;
 use percept::agent::control::client::Client;
+use percept::agent::gists::AskedGist;
 use percept::agent::run::End;
 use percept::agent::run::Options;
 use percept::agent::run::Record;
@@ -26,6 +28,9 @@ use percept::domain::reading::PositionReport;
 use percept::domain::reading::Samples;
 use percept::domain::reading::Sender;
 use percept::domain::reading::SoundChunk;
+use percept::domain::time::Clock as _;
+use percept::domain::time::SystemClock;
+use percept::recall::gist::Subject;
 use percept::sensors::live::Driver;
 use percept::sensors::live::Failure;
 use percept::sensors::live::Fed;
@@ -100,6 +105,32 @@ impl Sources for Kitchen {
         };
         devices.into_iter().map(sensor).collect()
     }
+}
+
+/// Alice's telephone, and a receiver that knows the time whatever this machine's clock is worth.
+struct Timed;
+
+impl Sources for Timed {
+    fn sensors(&self, _config: &Config, clock: &SharedClock) -> Vec<(SensorKind, LiveSensor)> {
+        let devices: [(SensorKind, u64, fn(u64) -> Payload); 2] =
+            [(SensorKind::Gps, 500, timed_fix), (SensorKind::Bluetooth, 400, advertisement)];
+        let sensor = |(kind, every_ms, make)| {
+            let source = SourceId::of(kind, "test");
+            let device = Device { source, every: Duration::from_millis(every_ms), make, clock: Arc::clone(clock) };
+            (kind, LiveSensor::new(Box::new(device), Arc::clone(clock), LIMITS))
+        };
+        devices.into_iter().map(sensor).collect()
+    }
+}
+
+fn timed_fix(_number: u64) -> Payload {
+    Payload::Position(GpsReport::Position(PositionReport {
+        mode: 3,
+        time: Some(SystemClock::new().utc()),
+        latitude_deg: Some(52.5),
+        longitude_deg: Some(13.4),
+        ..PositionReport::default()
+    }))
 }
 
 /// One microphone that delivers exact zeros.
@@ -243,6 +274,21 @@ fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     panic!("never so: {what}");
 }
 
+/// Alice comes by in the kitchen, a day and a half before now, in the store that the agent will have.
+fn a_day_before(root: &Path) {
+    let at = SystemClock::new().utc().plus_millis(-36 * 3_600_000);
+    let mut scene = Scene::new("before").with("started_at", &format!("\"{at}\""));
+    for second in (0..120).step_by(5) {
+        scene = scene.advertisement(second * 1_000, "C0:FF:EE:00:12:34", -50);
+    }
+    scene.write();
+    std::fs::write(root.join("percept.toml"), config()).unwrap();
+    let (file, data) = (root.join("percept.toml"), root.join("data"));
+    let [file, data, session] = [&file, &data, &scene.session()].map(|path| path.to_str().unwrap().to_owned());
+    let replayed = percept(&["percept", "--config", &file, "--data-dir", &data, "replay", &session]);
+    assert_eq!(replayed.code, 0, "{replayed:?}");
+}
+
 fn agent() -> Agent {
     Agent::start(tempfile::tempdir().unwrap(), None)
 }
@@ -343,6 +389,57 @@ fn lines_handed_in_while_the_agent_runs_are_committed_by_it() {
 }
 
 #[test]
+fn a_running_agent_forgets_who_is_there_and_captures_on() {
+    let mut agent = agent();
+    agent.until("she was met", |status| status.store.episodes.contains_key("social"));
+    let asked = Capture { faces: vec!["Alice".to_owned(), "Bob".to_owned()], ..Capture::default() };
+    let _: Value = agent.client().post("/v1/capture", &asked).unwrap();
+
+    let rows = agent.jsonl(&["forget", "--person", "Alice", "--yes"]);
+
+    assert!(rows[0]["episodes_removed"].as_u64() >= Some(1), "{rows:?}");
+    assert_eq!(rows[0]["episodes_redacted"].as_u64(), Some(1), "{rows:?}");
+    let captures = |status: &Status| status.sensors.iter().map(|sensor| sensor.captures).sum::<u64>();
+    let before = captures(&agent.status());
+    agent.until("capture goes on", |status| captures(status) > before + 20);
+    // Whether this machine's clock is set is not the test's to say.
+    match agent.client().post::<Value>("/v1/prune", &()) {
+        Ok(answer) => assert_eq!(answer, serde_json::json!({"removed": 0, "is_more": false})),
+        Err(error) => assert!(error.to_string().contains("the clock is not set"), "{error}"),
+    }
+    assert_eq!(agent.jsonl(&["reconcile", "--mend"]).len(), 7);
+    // Her departure ends a meeting that is forgotten.
+    agent.stop();
+
+    assert_eq!(crate::forget::files_with(&agent.data_dir(), "alice"), [""; 0]);
+    let told = agent.jsonl(&["episodes"]);
+    assert!(told.iter().any(|row| row["content"].as_str().unwrap().contains("Faces: someone, Bob")), "{told:#?}");
+}
+
+#[test]
+fn a_search_is_answered_by_the_running_agent_and_what_it_returns_is_stronger_at_once() {
+    let mut agent = agent();
+    let asked = Capture { person: Some("Bob".to_owned()), ..Capture::default() };
+    let _: Value = agent.client().post("/v1/capture", &asked).unwrap();
+
+    let first = agent.jsonl(&["search", "bob"]);
+    assert!(first[0]["content"].as_str().unwrap().starts_with("Met Bob"), "{first:#?}");
+    assert_eq!(first[0]["score_parts"]["strength"], 0.0);
+    let stronger =
+        || Some(agent.jsonl(&["search", "bob", "--peek"])).filter(|found| found[0]["score_parts"]["strength"] == 1.0);
+    eventually("the next search counts it", stronger);
+    let error = agent.client().post::<Value>("/v1/search", &serde_json::json!({"words": "bob"})).unwrap_err();
+    assert!(error.to_string().contains("unknown field"), "{error}");
+    let error = agent.client().post::<Value>("/v1/search", &serde_json::json!({})).unwrap_err();
+    assert!(error.to_string().contains("nothing to search for"), "{error}");
+
+    agent.stop();
+
+    let stored = agent.jsonl(&["search", "bob", "--peek"]);
+    assert_eq!(stored[0]["strength"], 2.0, "and the writer's end keeps it");
+}
+
+#[test]
 fn a_microphone_that_delivers_zeros_is_named_in_health_while_it_runs() {
     let mut agent = Agent::start_with(tempfile::tempdir().unwrap(), None, Box::new(Dead));
 
@@ -392,4 +489,31 @@ fn two_agents_never_share_a_store_and_the_time_between_two_runs_is_coverage() {
     let stats = third.jsonl(&["stats"]);
     let blind = stats.iter().filter(|row| row["which"].as_str().unwrap_or_default().ends_with(" not_running")).count();
     assert_eq!(blind, 4, "{stats:#?}");
+}
+
+#[test]
+fn the_days_before_are_told_by_themselves_and_today_when_it_is_asked_for() {
+    let root = tempfile::tempdir().unwrap();
+    a_day_before(root.path());
+    let mut agent = Agent::start_with(root, None, Box::new(Timed));
+    agent.until("a meeting is stored", |status| status.store.episodes.contains_key("social"));
+
+    let told = eventually("the day before is told", || {
+        let rows = agent.jsonl(&["episodes", "--modality", "gist"]);
+        (rows.len() == 2).then_some(rows)
+    });
+    let today = jiff::Timestamp::from_millisecond(SystemClock::new().utc().as_millis()).unwrap();
+    let today = today.to_zoned_datetime(jiff::tz::TimeZone::system()).date().to_string();
+    let asked = |subject: Subject, first: &str| AskedGist { subject, first: first.to_owned(), last: today.clone() };
+    let answer: Value = agent.client().post("/v1/gist", &asked(Subject::Day, &today)).unwrap();
+    let refused = agent.client().post::<Value>("/v1/gist", &asked(Subject::Day, "2026-02-30")).unwrap_err();
+
+    let contents: Vec<&str> = told.iter().map(|row| row["content"].as_str().unwrap()).collect();
+    assert!(contents.iter().any(|content| content.contains(": met Alice at ")), "the day: {contents:?}");
+    assert!(contents.iter().any(|content| content.starts_with("Alice in ")), "the month: {contents:?}");
+    assert!(answer["content"].as_str().unwrap().contains("et Alice at "), "{answer}");
+    assert!(refused.to_string().contains("\"2026-02-30\" is no date"), "{refused}");
+    agent.stop();
+    let rows = agent.jsonl(&["episodes", "--modality", "gist"]);
+    assert!(rows.iter().any(|row| row["id"] == answer["id"]), "{rows:#?}");
 }

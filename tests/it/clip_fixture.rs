@@ -35,9 +35,9 @@ use std::sync::Arc;
 const SIDE_PX: u32 = 64;
 
 #[derive(serde::Deserialize)]
-struct Pair {
-    picture: String,
-    sentence: String,
+pub struct Pair {
+    pub picture: String,
+    pub sentence: String,
     text_vector: Vec<f32>,
     image_vector: Vec<f32>,
 }
@@ -139,16 +139,16 @@ fn replay_with(scene: &crate::scene::Scene, config: &percept::config::Config, mo
     writer.close().unwrap();
 }
 
-fn pairs() -> Vec<Pair> {
+pub fn pairs() -> Vec<Pair> {
     serde_json::from_slice(&std::fs::read(folder().join("pairs.json")).unwrap()).unwrap()
 }
 
-fn text_vectors(pairs: &[Pair]) -> Vec<Arc<[f32]>> {
+pub fn text_vectors(pairs: &[Pair]) -> Vec<Arc<[f32]>> {
     let mut tower = text_tower();
     pairs.iter().map(|pair| tower.embed(&pair.sentence, at(0)).unwrap()).collect()
 }
 
-fn image_vectors(pairs: &[Pair]) -> Vec<Arc<[f32]>> {
+pub fn image_vectors(pairs: &[Pair]) -> Vec<Arc<[f32]>> {
     let mut tower = ImageTower::load(ModelId::new("fixture"), SIDE_PX, &loader()).unwrap();
     pairs
         .iter()
@@ -159,7 +159,7 @@ fn image_vectors(pairs: &[Pair]) -> Vec<Arc<[f32]>> {
         .collect()
 }
 
-fn text_tower() -> TextTower {
+pub fn text_tower() -> TextTower {
     TextTower::new(ModelId::new("fixture"), 60, loader())
 }
 

@@ -21,6 +21,12 @@ mod clip_fixture;
 mod clip_parity;
 /// What is worth knowing now, within a token budget.
 mod context;
+/// What held when, asked through the command line.
+mod facts;
+/// What is forgotten is in no file and does not come back.
+mod forget;
+/// A day, a place, a person in a few sentences.
+mod gists;
 /// Whole timelines, compared as text.
 mod golden;
 /// Sound, recorded: what is heard, and what becomes of it.
@@ -41,10 +47,14 @@ mod pagerank;
 mod places;
 /// Crowds of devices and floods of advertisements.
 mod presence;
+/// Documents, rows and media that disagree.
+mod reconcile;
 /// From a recorded session to remembered episodes, through the command line.
 mod replay;
 /// Sessions for the tests, and `percept` run on them.
 mod scene;
+/// Searching by words, by likeness and by filters, and what it leaves behind.
+mod search;
 /// Recorded sessions: what is read from folders and bare files, right and wrong.
 mod session;
 /// Receiver logs, bare and as a real gpsd tells them: every fix, no false time, no false place.

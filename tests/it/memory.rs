@@ -17,7 +17,7 @@ use percept::domain::time::ClockQuality;
 use percept::memory::clock::ClockCorrection;
 use percept::memory::clock::ClockScope;
 use percept::memory::error::StoreError;
-use percept::memory::links::CO_OCCURRENCE_LINKS_MAX;
+use percept::memory::links::co_occurrence::CO_OCCURRENCE_LINKS_MAX;
 use percept::memory::query::EpisodeFilter;
 use percept::memory::query::Order;
 use percept::memory::reader::Reader;

@@ -4,6 +4,7 @@ use crate::scene::Outcome;
 use crate::scene::STARTED_AT;
 use crate::scene::Scene;
 use crate::scene::percept;
+use percept::domain::time::Timestamp;
 use percept::memory::reader::Reader;
 use serde_json::Value;
 use serde_json::json;
@@ -95,6 +96,27 @@ fn other_settings_need_reprocess_and_then_take_the_place_of_the_rows() {
     let replaced = scene.percept(&other, &["replay", "--reprocess", session]);
     assert_eq!(replaced.code, 0, "{replaced:#?}");
     assert_eq!(scene.episodes(&[]).len(), count);
+}
+
+#[test]
+fn a_meeting_in_which_the_clock_was_set_tells_its_arrival_and_departure_by_the_right_time() {
+    let step = "[[clock_steps]]\nat_ms = 600000\nstep_ms = 1209600000\nquality = \"network\"\n";
+    let mut scene = Scene::new("met").with("clock_quality", "\"unset\"");
+    scene = scene.with("started_at", "\"2026-11-16T09:00:00+01:00\"").toml(step);
+    // One over before the clock is set, one that goes on meanwhile.
+    for second in (0..60).step_by(5).chain((570..690).step_by(5)) {
+        scene = scene.advertisement(second * 1_000, "C0:FF:EE:00:12:34", -50);
+    }
+    scene.replay(&config());
+
+    let rows = scene.episodes(&["--modality", "social"]);
+
+    let time = |row: &Value, key: &str| Timestamp::parse(row["metadata"][key].as_str().unwrap()).unwrap().as_millis();
+    let told: Vec<_> = rows.iter().map(|row| (time(row, "arrival"), time(row, "departure"))).collect();
+    let row_times = |row: &Value| (row["timestamp"].as_i64().unwrap(), row["ended_at"].as_i64().unwrap());
+    assert_eq!(told, rows.iter().map(row_times).collect::<Vec<_>>());
+    assert_eq!(told.len(), 2, "{rows:#?}");
+    assert_eq!(told[0].0, Timestamp::parse(STARTED_AT).unwrap().as_millis());
 }
 
 #[test]

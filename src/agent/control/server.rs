@@ -2,12 +2,16 @@
 
 use super::Action;
 use super::Capture;
+use super::Forget;
 use super::Mute;
 use super::ORDERS_MAX;
 use super::Order;
 use super::metrics;
 use super::socket;
+use crate::agent::gists::AskedGist;
 use crate::agent::ingest;
+use crate::agent::search;
+use crate::agent::search::Desk;
 use crate::agent::status::StatusCell;
 use anyhow::Context as _;
 use axum::Json;
@@ -26,9 +30,11 @@ use axum::routing::post;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
 use tokio::sync::watch;
 
@@ -38,6 +44,9 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 /// Longest wait for the loop's answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
+/// Searches under way or waiting at most; a further one is answered with 503.
+const SEARCHES_MAX: usize = 8;
+
 /// What the server needs.
 pub struct ServerOptions {
     /// Where the socket stands.
@@ -46,6 +55,8 @@ pub struct ServerOptions {
     pub metrics: Option<SocketAddr>,
     /// What the agent says about itself.
     pub status: StatusCell,
+    /// Answers searches.
+    pub desk: Arc<Desk>,
 }
 
 /// The running server. Dropping it removes the socket.
@@ -59,6 +70,8 @@ pub struct Server {
 struct Shared {
     status: StatusCell,
     orders: mpsc::SyncSender<Order>,
+    desk: Arc<Desk>,
+    searches: Arc<Semaphore>,
 }
 
 impl Server {
@@ -71,7 +84,12 @@ impl Server {
         let metrics = options.metrics.map(listen_loopback).transpose()?;
         let (orders, inbox) = mpsc::sync_channel(ORDERS_MAX);
         let (stop, stopped) = watch::channel(false);
-        let shared = Shared { status: options.status, orders };
+        let shared = Shared {
+            status: options.status,
+            orders,
+            desk: options.desk,
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
+        };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the control")?;
         let thread = std::thread::Builder::new()
@@ -142,6 +160,14 @@ fn control() -> Router<Shared> {
         .route("/v1/mute", post(mute))
         .route("/v1/unmute", post(unmute))
         .route("/v1/capture", post(capture))
+        .route("/v1/search", post(search))
+        .route("/v1/gist", post(gist))
+        .route("/v1/forget", post(forget))
+        .route("/v1/prune", post(|State(shared): State<Shared>| async move { shared.order(Action::Prune).await }))
+        .route(
+            "/v1/reconcile",
+            post(|State(shared): State<Shared>| async move { shared.order(Action::Reconcile).await }),
+        )
         .route("/v1/reload", post(|State(shared): State<Shared>| async move { shared.order(Action::Reload).await }))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .merge(Router::new().route("/v1/ingest", post(take_in)).layer(DefaultBodyLimit::max(ingest::BODY_BYTES_MAX)))
@@ -170,6 +196,31 @@ async fn capture(State(shared): State<Shared>, body: Result<Json<Capture>, JsonR
     shared.order_of(body.map(|Json(capture)| Action::Capture(capture))).await
 }
 
+/// On a thread of its own: neither the loop nor other requests wait for it.
+async fn search(State(shared): State<Shared>, body: Result<Json<search::Request>, JsonRejection>) -> Response {
+    let request = match body {
+        Ok(Json(request)) => request,
+        Err(rejection) => {
+            return problem(rejection.status(), "The request is not understood", &rejection.body_text());
+        }
+    };
+    let Ok(permit) = Arc::clone(&shared.searches).try_acquire_owned() else {
+        return problem(StatusCode::SERVICE_UNAVAILABLE, "The agent is busy", "too many searches wait; try again");
+    };
+    let work = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        shared.desk.answer(&request)
+    });
+    match tokio::time::timeout(ANSWER_WITHIN, work).await {
+        Ok(Ok(Ok(answer))) => Json(answer).into_response(),
+        Ok(Ok(Err(error))) => {
+            problem(StatusCode::UNPROCESSABLE_ENTITY, "The agent cannot do that", &format!("{error:#}"))
+        }
+        Ok(Err(error)) => problem(StatusCode::INTERNAL_SERVER_ERROR, "The search broke off", &error.to_string()),
+        Err(_) => problem(StatusCode::GATEWAY_TIMEOUT, "The agent did not answer", "the search takes too long"),
+    }
+}
+
 /// JSON lines; answered after their commit.
 async fn take_in(State(shared): State<Shared>, body: Result<Bytes, BytesRejection>) -> Response {
     let body = match body {
@@ -182,6 +233,14 @@ async fn take_in(State(shared): State<Shared>, body: Result<Bytes, BytesRejectio
         return problem(StatusCode::PAYLOAD_TOO_LARGE, "The lines are too many", &detail);
     }
     shared.order(Action::Ingest(body.to_vec())).await
+}
+
+async fn gist(State(shared): State<Shared>, body: Result<Json<AskedGist>, JsonRejection>) -> Response {
+    shared.order_of(body.map(|Json(asked)| Action::Gist(asked))).await
+}
+
+async fn forget(State(shared): State<Shared>, body: Result<Json<Forget>, JsonRejection>) -> Response {
+    shared.order_of(body.map(|Json(forget)| Action::Forget(Box::new(forget)))).await
 }
 
 impl Shared {

@@ -1,9 +1,10 @@
-//! What the loop does about once a second beside its readings: mutes, clock, power, watchdog, status, disk.
+//! What the loop does about once a second beside its readings: mutes, clock, power, watchdog, status, disk, gists.
 //!
 //! Each duty says by itself when it is next due.
 
 use super::End;
 use super::SegmentEnd;
+use super::gist_work::GistWork;
 use super::room::Room;
 use super::segment::Segment;
 use crate::agent::clock_source;
@@ -68,6 +69,7 @@ pub(super) struct Housekeeping {
     resting: Option<String>,
     stuck: Vec<String>,
     refusals: u64,
+    pub(super) gists: GistWork,
 }
 
 impl Housekeeping {
@@ -94,6 +96,7 @@ impl Housekeeping {
             resting: None,
             stuck: Vec::new(),
             refusals: 0,
+            gists: GistWork::new(now),
         }
     }
 
@@ -125,6 +128,7 @@ impl Segment<'_> {
         self.settle(now);
         self.note_trouble(now);
         self.keep_room(now);
+        self.keep_gists(now);
         if now.monotonic_ms >= self.housekeeping.sign_due_ms {
             self.housekeeping.sign_due_ms = now.monotonic_ms + last_run::EVERY_MS;
             self.leave_sign_of_life(now, false);

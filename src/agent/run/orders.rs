@@ -1,6 +1,7 @@
 //! Orders of the control socket and of signals, as the loop carries them out.
 
 use super::SegmentEnd;
+use super::housework;
 use super::segment::Segment;
 use crate::agent::control::Action;
 use crate::agent::control::Capture;
@@ -25,6 +26,13 @@ pub(super) fn take(segment: &mut Segment<'_>, now: Stamp) -> Option<SegmentEnd> 
             Action::Unmute(mute) => (Ok(set_muted(segment, &mute.kinds(), false, None, now)), None),
             Action::Capture(capture) => (self::capture(segment, capture, now), None),
             Action::Ingest(body) => (take_in(segment, &body), None),
+            Action::Gist(asked) => {
+                segment.housekeeping.gists.ask(&asked, order.reply);
+                continue;
+            }
+            Action::Forget(wanted) => (housework::forget(segment, *wanted), None),
+            Action::Prune => (housework::prune(segment, now), None),
+            Action::Reconcile => (housework::reconcile(segment), None),
             Action::Reload => reload(segment),
         };
         // An asker that has gone away needs no answer.

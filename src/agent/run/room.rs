@@ -6,14 +6,19 @@ use crate::agent::sensor_thread::SensorThread;
 use crate::domain::coverage::Coverage;
 use crate::domain::coverage::CoverageReason;
 use crate::domain::coverage::CoverageState;
+use crate::domain::time::ClockQuality;
 use crate::domain::time::Stamp;
+use crate::domain::time::Timestamp;
 use crate::memory::eviction::Eviction;
+use crate::memory::eviction::FILES_MAX;
 use crate::memory::retention::Budget;
 use crate::memory::retention::Usage;
 use crate::memory::retention::UsageAlarm;
 
 /// Between two looks at the room on the disk, in milliseconds.
 const ROOM_MS: i64 = 60_000;
+
+const HOUR_MS: i64 = 3_600_000;
 
 /// The first look comes this long after the start, in milliseconds.
 const FIRST_MS: i64 = 5_000;
@@ -47,15 +52,32 @@ impl Segment<'_> {
         self.housekeeping.room.due_ms = now.monotonic_ms + ROOM_MS;
         let budget = self.budget().unwrap_or(Budget { bytes: u64::MAX });
         // An age by a clock that nobody has set would let the wrong rows go.
-        let utc = (!self.pipeline.clock_is_unset()).then_some(now.utc);
+        let stamp = self.pipeline.stamp(now);
+        let utc = (stamp.quality > ClockQuality::Unset).then_some(stamp.utc);
         if let Some(utc) = utc
             && let Err(error) = self.resident.writer.prune_expired(utc)
         {
             tracing::warn!(%error, "expired rows stay for now");
         }
+        if let Some(utc) = utc {
+            self.expire_media(utc, now);
+        }
         match self.resident.writer.keep_within(budget, utc) {
             Ok(eviction) => self.note_eviction(&eviction, now),
             Err(error) => tracing::warn!(%error, "no room could be made"),
+        }
+    }
+
+    /// Lets go of pictures and recordings that are older than the config allows, some at a time.
+    fn expire_media(&mut self, utc: Timestamp, now: Stamp) {
+        let hours = i64::from(self.config.store.media_keep_h);
+        if hours == 0 {
+            return;
+        }
+        match self.resident.writer.expire_media(utc.plus_millis(-hours * HOUR_MS)) {
+            Ok(count) if count >= FILES_MAX => self.housekeeping.room.due_ms = now.monotonic_ms,
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "old pictures and recordings stay for now"),
         }
     }
 

@@ -6,6 +6,7 @@ use super::End;
 use super::Resident;
 use super::SegmentEnd;
 use super::housekeeping::Housekeeping;
+use super::housework;
 use super::orders;
 use crate::agent::backlog::Backlog;
 use crate::agent::clock_source;
@@ -19,6 +20,7 @@ use crate::agent::queue::HOLD_MS;
 use crate::agent::queue::ReadingQueue;
 use crate::agent::recorder::Recorder;
 use crate::agent::recording::Recording;
+use crate::agent::senses::Senses;
 use crate::agent::sensor_thread::SensorThread;
 use crate::agent::status::LastEpisode;
 use crate::config::Config;
@@ -30,10 +32,14 @@ use crate::domain::id::SessionId;
 use crate::domain::reading::Reading;
 use crate::domain::time::Clock as _;
 use crate::domain::time::Stamp;
+use crate::memory::forget::Order;
+use crate::memory::forget::Subject;
+use crate::memory::reader::Reader;
 use crate::memory::sessions;
 use crate::perception::presence::Salt;
 use crate::sensors::live::SharedClock;
 use anyhow::Context as _;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +69,7 @@ pub(super) struct Segment<'a> {
     pub(super) session_id: SessionId,
     recording: Option<Recording>,
     started: Stamp,
+    forgotten_spans: VecDeque<Order>,
 }
 
 impl<'a> Segment<'a> {
@@ -76,6 +83,7 @@ impl<'a> Segment<'a> {
         let started = resident.clock.stamp();
         let models = Models::load(&config, &loaded.models_dir(), crate::agent::machine::memory_bytes(), started);
         models.missing().iter().for_each(|sentence| tell(sentence));
+        resident.desk.equip(&config, &models);
         let capture = Capture {
             device_id: resident.device_id.clone(),
             session_id: SessionId::new(uuid::Uuid::new_v4().to_string()),
@@ -84,7 +92,8 @@ impl<'a> Segment<'a> {
         };
         let session_id = capture.session_id.clone();
         let salt = Salt::new(*blake3::hash(uuid::Uuid::new_v4().as_bytes()).as_bytes());
-        let senses = models.live_senses(&config, &resident.device_id, salt, clock_source::BUILT)?;
+        let mut senses = models.live_senses(&config, &resident.device_id, salt, clock_source::BUILT)?;
+        remember_places(resident, &mut senses);
         resident.writer.register_session(sessions::Session {
             session_id: capture.session_id.clone(),
             device_id: capture.device_id.clone(),
@@ -124,6 +133,7 @@ impl<'a> Segment<'a> {
             session_id,
             recording,
             started,
+            forgotten_spans: VecDeque::new(),
         };
         segment.note_missed_time();
         segment.adopt_moments();
@@ -201,7 +211,28 @@ impl<'a> Segment<'a> {
         }
     }
 
+    /// Something is being forgotten: what is remembered of it outside of the store goes too.
+    pub(super) fn forgotten(&mut self, order: &Order) {
+        let is_meant = |last: &LastEpisode| order.is_named_in(&last.content) || order.covers(last.at);
+        self.last_episode = self.last_episode.take().filter(|last| !is_meant(last));
+        if matches!(order.subject, Subject::Span { .. }) && !self.forgotten_spans.contains(order) {
+            self.forgotten_spans.push_back(order.clone());
+            if self.forgotten_spans.len() > housework::SPANS_MAX {
+                self.forgotten_spans.pop_front();
+            }
+        }
+    }
+
+    /// Whether it began in a span that was forgotten while it lasted.
+    fn is_forgotten(&self, product: &Product) -> bool {
+        let (Product::Episode(draft) | Product::Moment(draft, _)) = product else { return false };
+        self.forgotten_spans.iter().any(|order| order.covers(draft.start.utc))
+    }
+
     fn write(&mut self, product: Product) {
+        if self.is_forgotten(&product) {
+            return;
+        }
         let pipeline = &self.pipeline;
         if let Err(error) = self.recorder.write(product, |stamp| pipeline.corrected(stamp)) {
             self.housekeeping.count_refusal();
@@ -258,5 +289,14 @@ impl<'a> Segment<'a> {
         self.resident.writer.finish_session(device_id, self.session_id.clone(), counts)?;
         self.recorder.settle();
         Ok(())
+    }
+}
+
+/// `place-N` stays the same place from run to run. A store that cannot be read yet costs names, not the run.
+fn remember_places(resident: &Resident<'_>, senses: &mut Senses) {
+    let stays = Reader::open(resident.data_dir).and_then(|reader| reader.learned_stays(&resident.device_id));
+    match stays {
+        Ok(stays) => senses.places.remember(stays.iter().map(|stay| (stay.name.as_str(), stay.centre, stay.end))),
+        Err(error) => tracing::warn!(%error, "places learned in earlier runs get new names"),
     }
 }

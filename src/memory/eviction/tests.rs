@@ -198,3 +198,41 @@ fn pages_are_given_back_and_rows_of_a_replay_may_come_again() {
         .unwrap();
     assert!(plan.contains("episodes_by_value") && plan.contains("COVERING"), "{plan}");
 }
+
+#[test]
+fn pictures_older_than_they_may_be_go_some_a_call_and_their_rows_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = fixture::writer(dir.path());
+    let files = u32::try_from(FILES_MAX).unwrap();
+    for minute in 0..files + 10 {
+        let mut record = fixture::sound(minute);
+        record.media = vec![fixture::picture(minute, 100)];
+        writer.append(record).unwrap();
+    }
+    // An old picture that a younger episode shows too, and one whose age nobody knows.
+    let mut shared = fixture::sound(files + 20);
+    shared.media = vec![fixture::picture(0, 100)];
+    let mut ageless = fixture::sound(files + 30);
+    ageless.episode.timestamp = Timestamp::from_millis(0);
+    ageless.episode.clock_quality = ClockQuality::Unset;
+    ageless.media = vec![fixture::picture(9_999, 100)];
+    writer.append(shared).unwrap();
+    writer.append(ageless).unwrap();
+    writer.flush().unwrap();
+    let before = Timestamp::from_millis(i64::from(files + 5) * MINUTE_MS);
+
+    let counts = [0; 3].map(|_| writer.expire_media(before).unwrap());
+
+    writer.close().unwrap();
+    assert_eq!(counts, [FILES_MAX, 4, 0]);
+    let reader = Reader::open(dir.path()).unwrap();
+    let picture = |minute: u32| reader.episode(fixture::sound(minute).episode.id).unwrap().unwrap().media[0].clone();
+    assert_eq!(picture(1).state, MediaState::Evicted);
+    assert!(!dir.path().join(picture(1).path).exists());
+    for minute in [0, files + 5] {
+        assert_eq!(picture(minute).state, MediaState::Kept, "minute {minute}");
+        assert!(dir.path().join(picture(minute).path).exists());
+    }
+    assert_eq!(reader.stats().unwrap().media_files, 7);
+    assert!(reader.check_media().unwrap().is_clean());
+}

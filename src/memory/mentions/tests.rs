@@ -12,7 +12,11 @@ use crate::memory::fixture;
 use crate::memory::removal;
 use crate::memory::revision::Context;
 use crate::memory::schema;
+use crate::memory::similarity::companion::Companion;
+use crate::recall::links::Cuts;
 use proptest::prelude::*;
+use std::cell::RefCell;
+use std::path::Path;
 
 const RELATIONS: [String; 0] = [];
 
@@ -148,7 +152,9 @@ proptest! {
 }
 
 fn context() -> Context<'static> {
-    Context { store_id: "s", stored_at: Timestamp::from_millis(0), single_valued: &RELATIONS }
+    // A test's process is short.
+    let companion = Box::leak(Box::new(RefCell::new(Companion::new(Path::new("/nowhere"), "s", Cuts::default()))));
+    Context { store_id: "s", stored_at: Timestamp::from_millis(0), single_valued: &RELATIONS, companion }
 }
 
 fn fresh() -> Connection {

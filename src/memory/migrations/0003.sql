@@ -1,7 +1,10 @@
--- Migration 3: what search needs.
+-- Migration 3: what search, links and recall need.
 
 -- The few episodes that searches have returned.
 CREATE INDEX strength_raised ON strength (strength) WHERE strength > 1;
+
+-- Numbers of vectors come from the store's revisions from here on, so that none is ever given twice.
+UPDATE store SET next_revision = max(next_revision, (SELECT coalesce(max(row_id), 0) + 1 FROM embeddings));
 
 -- What recall walks. All of it is made from episodes and edges, and kept by the triggers below and by `mentions.rs`.
 CREATE TABLE names (

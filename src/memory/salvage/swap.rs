@@ -30,6 +30,11 @@ pub(super) fn begin(dir: &Path, unfinished: &Path, now: Timestamp) -> Result<Pat
     Ok(dir.join(format!("{SET_ASIDE}{date}")))
 }
 
+/// Whether a file of that name is a damaged store that was set aside, or what was left of a salvage.
+pub(crate) fn is_set_aside(name: &str) -> bool {
+    name.starts_with(SET_ASIDE) || name.starts_with(super::UNFINISHED_FILE)
+}
+
 /// Ends a swap that was decided; nothing happens when there is none.
 pub(crate) fn finish(dir: &Path) -> Result<(), StoreError> {
     let Some((decided, date)) = decided(dir)? else { return Ok(()) };

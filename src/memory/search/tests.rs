@@ -21,6 +21,7 @@ fn query(text: &str) -> SearchQuery {
         limit: 10,
         now: Timestamp::from_millis(10_000 * MINUTE_MS),
         marks: score::Config::default(),
+        raised: BTreeMap::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 
 /// Words of a query that count; further ones are left out.
-pub const WORDS_MAX: usize = 64;
+pub(super) const WORDS_MAX: usize = 64;
 
 /// Bytes of a word that count.
 const WORD_BYTES_MAX: usize = 256;

@@ -17,6 +17,12 @@ use crate::memory::commit;
 use crate::memory::error::StoreError;
 use crate::memory::eviction;
 use crate::memory::eviction::Eviction;
+use crate::memory::forget;
+use crate::memory::forget::Order;
+use crate::memory::forget::Plan;
+use crate::memory::forget::Round;
+use crate::memory::forget::Step;
+use crate::memory::forget::scrub;
 use crate::memory::media_check;
 use crate::memory::media_check::Mending;
 use crate::memory::removal;
@@ -57,8 +63,12 @@ impl Worker {
             }
             Question::Prune(now, reply) => drop(reply.send(self.prune(now))),
             Question::Keep { budget, now, reply } => drop(reply.send(self.keep_within(budget, now))),
+            Question::ExpireMedia(before, reply) => drop(reply.send(self.expire_media(before))),
             Question::Mend(reply) => drop(reply.send(self.mend_media())),
+            Question::Tend(reply) => drop(reply.send(self.tend_now())),
+            Question::ForgetVectors(reply) => drop(reply.send(self.forget_vectors())),
             Question::Store(records, reply) => drop(reply.send(self.store(records))),
+            Question::Forget { order, step, reply } => drop(reply.send(self.forget(&order, step))),
         }
     }
 
@@ -82,6 +92,13 @@ impl Worker {
         Ok(count)
     }
 
+    fn expire_media(&mut self, before: Timestamp) -> Result<usize, StoreError> {
+        self.commit_before()?;
+        let (count, unused) = self.ask_store(|connection| eviction::expire_media(connection, before))?;
+        self.unlink(&unused)?;
+        Ok(count)
+    }
+
     fn replace(&mut self, session: &Session) -> Result<(), StoreError> {
         self.commit_before()?;
         let connection = &self.store.connection;
@@ -90,7 +107,7 @@ impl Worker {
             .execute_batch("BEGIN IMMEDIATE")
             .and_then(|()| sessions::begin_replacement(connection, &context, session));
         let unused = begun.map_err(|error| {
-            commit::roll_back(connection);
+            commit::roll_back(&self.store);
             self.at_store(error)
         })?;
         let (device_id, session_id) = (session.device_id.clone(), session.session_id.clone());
@@ -135,8 +152,9 @@ impl Worker {
         sessions::complete_replacement(connection, &context, device_id)
             .and_then(|()| sessions::finish(connection, device_id, session_id, counts))
             .and_then(|_| connection.execute_batch("COMMIT"))
+            .map(|()| self.store.companion.borrow_mut().committed())
             .map_err(|error| {
-                commit::roll_back(connection);
+                commit::roll_back(&self.store);
                 self.at_store(error)
             })
     }
@@ -176,6 +194,36 @@ impl Worker {
     fn evict(&self, budget: Budget, now: Option<Timestamp>) -> Result<(Eviction, Vec<String>), StoreError> {
         let context = commit::context(&self.store, self.clock.utc());
         self.ask_store(|connection| eviction::evict(connection, &context, budget, now))
+    }
+
+    fn tend_now(&mut self) -> Result<bool, StoreError> {
+        self.commit_before()?;
+        Ok(self.tend())
+    }
+
+    fn forget_vectors(&mut self) -> Result<(), StoreError> {
+        self.commit_before()?;
+        self.store.companion.borrow_mut().forget()
+    }
+
+    fn forget(&mut self, order: &Order, step: Step) -> Result<Round, StoreError> {
+        self.commit_before()?;
+        let context = commit::context(&self.store, self.clock.utc());
+        match step {
+            Step::Rows(after) => {
+                let plan = Plan::new(order)?;
+                let (round, unused) = self.ask_store(|connection| forget::rows(connection, &context, &plan, after))?;
+                self.unlink(&unused)?;
+                Ok(round)
+            }
+            Step::Rest => {
+                let plan = Plan::new(order)?;
+                self.ask_store(|connection| forget::beside_rows(connection, &context, &plan))
+            }
+            Step::SetAside | Step::FullText | Step::MoreFullText | Step::FreePages | Step::Gaps(_) => {
+                scrub::clean(&self.store, step)
+            }
+        }
     }
 
     fn mend_media(&mut self) -> Result<Mending, StoreError> {

@@ -8,6 +8,7 @@ use crate::domain::observation::place::PlaceKind;
 use crate::domain::observation::place::Position;
 use crate::domain::observation::place::Stay;
 use crate::domain::time::Timestamp;
+use std::collections::BTreeMap;
 
 /// A place of the config.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -63,6 +64,30 @@ impl LearnedPlace {
     #[must_use]
     pub fn name(&self) -> String {
         format!("place-{}", self.number)
+    }
+
+    /// The places of remembered stays, as (name, middle, end) with the latest first, at most `places_max`: those with the
+    /// highest numbers go first, for the highest says which number is next. What is called `place-N` and lies more than
+    /// `radius_m` from the latest stay of that name was another place once, and does not count.
+    #[must_use]
+    pub fn of_stays<'a>(
+        stays: impl IntoIterator<Item = (&'a str, Position, Timestamp)>,
+        radius_m: f64,
+        places_max: usize,
+    ) -> Vec<Self> {
+        let mut places: BTreeMap<u32, Self> = BTreeMap::new();
+        for (name, centre, end) in stays {
+            let number = name.strip_prefix("place-").and_then(|number| number.parse().ok());
+            let Some(number) = number.filter(|number: &u32| *number > 0 && name == format!("place-{number}")) else {
+                continue;
+            };
+            let place = places.entry(number).or_insert(Self { number, position: centre, visits: 0, last_visit: end });
+            if place.position.distance_m(centre) <= radius_m {
+                place.visits = place.visits.saturating_add(1);
+                place.position = moved(place.position, centre, place.visits);
+            }
+        }
+        places.into_values().rev().take(places_max).collect()
     }
 }
 

@@ -196,6 +196,29 @@ fn a_place_met_again_keeps_its_number_within_a_run_and_in_the_next() {
 }
 
 #[test]
+fn places_are_remembered_from_stays_and_another_place_of_the_same_name_does_not_count() {
+    let at = |north_m: f64| Position::new(52.0 + north_m / 111_195.0, 13.0).unwrap();
+    let end = Timestamp::from_millis;
+    let stays = [
+        ("place-2", at(0.0), end(50)),
+        ("place-2", at(20.0), end(40)),
+        ("place-2", at(9_000.0), end(30)),
+        ("place-7", at(5_000.0), end(20)),
+        ("place-02", at(1.0), end(10)),
+        ("place-0", at(1.0), end(10)),
+        ("place-x", at(1.0), end(10)),
+    ];
+
+    let places = LearnedPlace::of_stays(stays, 100.0, 10);
+    let newest = LearnedPlace::of_stays(stays, 100.0, 1);
+
+    let told: Vec<_> = places.iter().map(|place| (place.number, place.visits, place.last_visit)).collect();
+    assert_eq!(told, [(7, 1, end(20)), (2, 2, end(50))]);
+    assert!((places[1].position.distance_m(at(10.0))) < 0.5);
+    assert_eq!(newest.iter().map(|place| place.number).collect::<Vec<_>>(), [7]);
+}
+
+#[test]
 fn where_named_places_overlap_the_smallest_is_meant() {
     let mut tracker = tracker(vec![named("Home", 0.0, 200.0), named("Kitchen", 5.0, 20.0)]);
     stand(&mut tracker, 0..=300, 0.0);

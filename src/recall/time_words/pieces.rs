@@ -6,13 +6,20 @@
 
 use crate::recall::time_words::Part;
 use crate::recall::time_words::Side;
+use crate::recall::time_words::names::MINUTE_MS;
+use crate::recall::time_words::names::days_of;
+use crate::recall::time_words::names::month;
+use crate::recall::time_words::names::ordinal;
+use crate::recall::time_words::names::part_named;
+use crate::recall::time_words::names::small_number;
+use crate::recall::time_words::names::unit_ms;
+use crate::recall::time_words::names::weekday_named;
+use crate::recall::time_words::names::year;
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::civil::DateTime;
 use jiff::civil::Weekday;
 use std::ops::Range;
-
-const MINUTE_MS: i64 = 60_000;
 
 /// Most words of a text that are looked at.
 const TOKENS_MAX: usize = 512;
@@ -85,6 +92,8 @@ impl Reading {
 #[derive(Debug)]
 struct Token {
     text: String,
+    /// Whether it is followed by more that belongs to it: `yesterday's meeting`.
+    is_possessive: bool,
     bytes: Range<usize>,
 }
 
@@ -110,6 +119,9 @@ pub(super) fn read(text: &str, today: Date) -> Reading {
             at += 1;
             continue;
         };
+        // `before yesterday's meeting` is not before yesterday.
+        let takes_side = tokens.get(at + length - 1).is_some_and(|token| !token.is_possessive);
+        let side_of = |word: &str| side_of(word).filter(|_| takes_side);
         let mut first = at;
         let mut side = None;
         while first > free {
@@ -162,8 +174,8 @@ fn tokens(text: &str) -> Vec<Token> {
         .into_iter()
         .map(|bytes| {
             let word = text.get(bytes.clone()).unwrap_or_default().to_lowercase();
-            let bare = ["'s", "’s"].iter().find_map(|ending| word.strip_suffix(ending)).unwrap_or(&word);
-            Token { text: bare.to_owned(), bytes }
+            let bare = ["'s", "’s"].iter().find_map(|ending| word.strip_suffix(ending));
+            Token { is_possessive: bare.is_some(), text: bare.unwrap_or(&word).to_owned(), bytes }
         })
         .collect()
 }
@@ -180,6 +192,15 @@ impl Words<'_> {
 
     fn before(&self, at: usize) -> &str {
         at.checked_sub(1).map_or("", |before| self.text(before))
+    }
+
+    /// Whether one of these words stands before that place, or before its article.
+    fn is_led_by(&self, at: usize, leads: &[&str]) -> bool {
+        let lead = match self.before(at) {
+            "the" | "early" | "late" => at.checked_sub(2).map_or("", |place| self.text(place)),
+            before => before,
+        };
+        leads.contains(&lead)
     }
 
     /// The piece that begins at a word. `is_next`: it follows right behind the piece `last`.
@@ -214,11 +235,14 @@ impl Words<'_> {
         }
     }
 
-    /// `this week`, `last month`, `last weekend`.
+    /// `this week`, `last month`, `last weekend`, `at the weekend`.
     fn calendar(&self, at: usize) -> Option<Match> {
         let back = match self.text(at) {
             "this" => 0,
-            "last" | "previous" | "past" => 1,
+            "last" | "previous" => 1,
+            "weekend" if self.is_led_by(at, &["at", "on", "over", "during"]) => {
+                return matched(self.weekend(0)?, 1);
+            }
             _ => return None,
         };
         let unit = self.text(at + 1);
@@ -276,7 +300,7 @@ impl Words<'_> {
         let unit = self.text(at + 1 + used);
         let piece = match (unit_ms(unit), days_of(unit)) {
             (Some(unit_ms), _) => Piece::Ago(number.checked_mul(unit_ms)?, 0),
-            (None, Some(days)) if used > 0 => Piece::Back(number.checked_mul(days)?),
+            (None, Some(days)) if used > 0 || self.text(at) == "past" => Piece::Back(number.checked_mul(days)?),
             _ => return None,
         };
         matched(piece, 2 + used)
@@ -284,6 +308,9 @@ impl Words<'_> {
 
     /// `two days ago`.
     fn ago(&self, at: usize) -> Option<Match> {
+        if (self.text(at), self.text(at + 1), self.text(at + 2), self.text(at + 3)) == ("half", "an", "hour", "ago") {
+            return matched(Piece::Ago(45 * MINUTE_MS, 15 * MINUTE_MS), 4);
+        }
         let (number, used) = self.number(at)?;
         let unit = self.text(at + used);
         if self.text(at + used + 1) != "ago" {
@@ -302,18 +329,11 @@ impl Words<'_> {
 
     /// A small number in digits or letters, and how many words it takes.
     fn number(&self, at: usize) -> Option<(i64, usize)> {
-        const NAMES: [&str; 13] =
-            ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
         match (self.text(at), self.text(at + 1), self.text(at + 2)) {
             ("a", "couple", "of") => Some((2, 3)),
             ("couple", "of", _) => Some((2, 2)),
             ("a" | "an", ..) => Some((1, 1)),
-            (word, ..) => {
-                let named = NAMES.iter().position(|name| *name == word).and_then(|place| i64::try_from(place).ok());
-                named
-                    .or_else(|| word.parse().ok().filter(|number| (0..10_000).contains(number)))
-                    .map(|number| (number, 1))
-            }
+            (word, ..) => small_number(word).map(|number| (number, 1)),
         }
     }
 
@@ -438,82 +458,4 @@ fn whole_day(day: Date) -> Option<Piece> {
 fn part_of(day: Piece, part: Part, length: usize) -> Option<Match> {
     let Piece::Days(from, to) = day else { return None };
     matched(Piece::PartOf(from, to, part), length)
-}
-
-fn part_named(word: &str) -> Option<Part> {
-    let (from, to) = match word {
-        "morning" => (5, 12),
-        "afternoon" => (12, 18),
-        "evening" => (18, 23),
-        "night" => (21, 29),
-        "noon" | "midday" => (11, 14),
-        "midnight" => (23, 25),
-        _ => return None,
-    };
-    Some(Part { from_min: from * 60, to_min: to * 60 })
-}
-
-/// Milliseconds of the units that are the same on every day.
-fn unit_ms(unit: &str) -> Option<i64> {
-    match unit {
-        "minute" | "minutes" => Some(MINUTE_MS),
-        "hour" | "hours" => Some(60 * MINUTE_MS),
-        _ => None,
-    }
-}
-
-fn days_of(unit: &str) -> Option<i64> {
-    match unit {
-        "day" | "days" => Some(1),
-        "week" | "weeks" => Some(7),
-        "month" | "months" => Some(30),
-        "year" | "years" => Some(365),
-        _ => None,
-    }
-}
-
-fn weekday_named(word: &str) -> Option<Weekday> {
-    Some(match word {
-        "monday" => Weekday::Monday,
-        "tuesday" => Weekday::Tuesday,
-        "wednesday" => Weekday::Wednesday,
-        "thursday" => Weekday::Thursday,
-        "friday" => Weekday::Friday,
-        "saturday" => Weekday::Saturday,
-        "sunday" => Weekday::Sunday,
-        _ => return None,
-    })
-}
-
-/// A month's number.
-fn month(word: &str) -> Option<i8> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let is_named = |name: &&str| {
-        **name == *word || (word.len() == 3 && name.starts_with(word)) || (word == "sept" && name.starts_with(word))
-    };
-    MONTHS.iter().position(|name| is_named(&name)).and_then(|place| i8::try_from(place + 1).ok())
-}
-
-/// A day of a month: `1`, `1st`, `23rd`.
-fn ordinal(word: &str) -> Option<i8> {
-    let digits = ["st", "nd", "rd", "th"].iter().find_map(|ending| word.strip_suffix(ending)).unwrap_or(word);
-    digits.parse().ok().filter(|day| (1..=31).contains(day))
-}
-
-/// A year that somebody may remember.
-fn year(word: &str) -> Option<i16> {
-    word.parse().ok().filter(|year| word.len() == 4 && (1900..2200).contains(year))
 }

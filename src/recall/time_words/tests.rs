@@ -30,6 +30,10 @@ fn each_form_of_the_table_means_what_it_says() {
         ("2 hours ago", "2026-07-15T07:30/2026-07-15T08:30"),
         ("the past two hours", "2026-07-15T08:00/2026-07-15T10:00"),
         ("the last 3 days", "2026-07-12T10:00/2026-07-15T10:00"),
+        ("half an hour ago", "2026-07-15T09:15/2026-07-15T09:45"),
+        ("the past week", "2026-07-08T10:00/2026-07-15T10:00"),
+        ("at the weekend", "2026-07-10T22:00/2026-07-12T22:00"),
+        ("before yesterday's meeting", "2026-07-13T22:00/2026-07-14T22:00"),
         ("last week", "2026-07-05T22:00/2026-07-12T22:00"),
         ("this week", "2026-07-12T22:00/2026-07-19T22:00"),
         ("last month", "2026-05-31T22:00/2026-06-30T22:00"),
@@ -145,6 +149,7 @@ fn since_and_before_open_one_side() {
     let (never, ever) = (Timestamp::from_millis(i64::MIN), Timestamp::from_millis(i64::MAX));
     let cases = [
         ("since Monday", monday, ever),
+        ("since the 13th of July", monday, ever),
         ("after Monday", tuesday, ever),
         ("before Monday", never, monday),
         ("until Monday", never, tuesday),
@@ -175,4 +180,12 @@ proptest::proptest! {
         proptest::prop_assert!(read.spans.iter().all(|span| span.start < span.end));
         proptest::prop_assert!(read.spans.is_sorted());
     }
+}
+
+#[test]
+fn on_a_weekend_this_one_has_begun_and_the_last_one_is_over() {
+    let saturday = "2026-07-18T12:00:00+02:00";
+
+    assert_eq!(spans("this weekend", saturday, BERLIN), ["2026-07-17T22:00/2026-07-19T22:00"]);
+    assert_eq!(spans("last weekend", saturday, BERLIN), ["2026-07-10T22:00/2026-07-12T22:00"]);
 }
