@@ -15,11 +15,7 @@
 //! - [`sensors`]: where readings come from. Imports `domain`.
 //! - [`perception`]: what is in the readings. Imports `domain`.
 //! - [`episodes`]: what is worth remembering. Imports `domain`.
-<<<<<<< HEAD
-//! - [`recall`]: what finding again is made of. Imports `domain`.
-=======
 //! - [`recall`]: rules of remembering together and finding again. Imports `domain`.
->>>>>>> wt-recall2
 //! - [`memory`]: the store. Imports `domain` and `recall`.
 //! - [`integrations`]: protocols of other programs. Imports `domain`, `memory`, `recall`.
 //! - [`agent`]: joins them; sees everything. [`config`] puts the stages' settings together.
