@@ -49,6 +49,21 @@ fn nodes_that_differ_in_spelling_or_type_have_one_name() {
 }
 
 #[test]
+fn a_name_is_the_most_that_any_of_its_nodes_was() {
+    let store = fresh();
+    let sort = |key: &str| -> i64 {
+        store.query_row("SELECT sort FROM names WHERE key = ?1", [names::key(key)], |row| row.get(0)).unwrap()
+    };
+    put(&store, &record(1, "One", &[("speech", "of", "1930"), ("Ann", "gave", "speech")]));
+    assert_eq!((sort("speech"), sort("1930"), sort("Ann")), (0, 1, 2));
+
+    register(&store, node(&store, "Speech", "sound"), "Speech", "sound").unwrap();
+    assert_eq!(sort("speech"), 3);
+    register(&store, node(&store, "speech", "word"), "speech", "word").unwrap();
+    assert_eq!(sort("speech"), 3);
+}
+
+#[test]
 fn common_nouns_are_noted_where_stated_and_not_sought_in_texts() {
     let store = fresh();
     put(&store, &record(1, "One", &[("Ann", "saw", "airport")]));
@@ -194,6 +209,11 @@ fn mentions(connection: &Connection) -> Vec<(String, String, bool)> {
         .unwrap()
         .collect::<Result<_, _>>()
         .unwrap()
+}
+
+fn node(store: &Connection, text: &str, kind: &str) -> i64 {
+    store.execute("INSERT INTO kg_nodes (text, node_type) VALUES (?1, ?2)", [text, kind]).unwrap();
+    store.last_insert_rowid()
 }
 
 fn keys(connection: &Connection) -> Vec<String> {

@@ -8,6 +8,7 @@ use crate::domain::fact::NodeKind;
 use crate::memory::fixture;
 use crate::memory::reader::Reader;
 use crate::recall::pagerank::Edge;
+use crate::recall::seeds::Why;
 use proptest::prelude::*;
 
 #[test]
@@ -130,6 +131,42 @@ fn recall_changes_no_strength() {
     assert_eq!(strength.to_bits(), 1.0_f64.to_bits());
 }
 
+#[test]
+fn a_name_under_which_nobody_knows_it_is_found_by_its_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut known = text(10, "Friedrich Hayek studied at the University of Vienna");
+    known.facts = vec![fact("Friedrich Hayek", "studied at", "University of Vienna")];
+    let mut far = text(2_000, "Its botanical garden was opened by an empress");
+    far.facts = vec![fact("University of Vienna", "owns", "botanical garden")];
+    fill(dir.path(), &[known, far, text(4_000, "A garden in the rain")]);
+
+    let recollection = recall(dir.path(), "Which garden belongs to the school where Hayek studied?");
+
+    let seeds: Vec<&Why> = recollection.seeds.iter().map(|seed| &seed.why).collect();
+    assert_eq!(seeds, [&Why::Named("friedrich hayek".to_owned())]);
+    let contents: Vec<&str> = recollection.found.iter().map(|one| one.episode.episode.content.as_str()).collect();
+    assert_eq!(contents[1], "Its botanical garden was opened by an empress", "{contents:?}");
+}
+
+#[test]
+fn what_the_walk_does_not_reach_comes_by_its_words_before_what_is_merely_near() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut records: Vec<EpisodeRecord> = (0..60)
+        .map(|number| {
+            let mut record = text(number * 60, &format!("Meeting {number}"));
+            record.facts = vec![fact(&format!("Person {number}"), "met", &format!("Person {}", number + 1))];
+            record
+        })
+        .collect();
+    records.push(text(9_000, "The spare key hangs behind the blue door"));
+    fill(dir.path(), &records);
+
+    let found = recall(dir.path(), "Does Person 1 know where the spare key hangs?").found;
+
+    let place = found.iter().position(|one| one.rank == 0.0).unwrap();
+    assert!((1..8).contains(&place), "place {place}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
@@ -157,7 +194,7 @@ proptest! {
         let query = RecallQuery { limit: 100, damping, ..question(&format!("{}?", NAMES[episodes[0].1])) };
         let recollection = ask(dir.path(), &query);
 
-        let wanted = by_tables(&fixture::connection(dir.path()), &recollection.seeds, damping);
+        let wanted = by_tables(&fixture::connection(dir.path()), &recollection, damping);
         prop_assert!(recollection.is_whole && !recollection.found.is_empty());
         for one in &recollection.found {
             let wanted = wanted[&one.episode.episode.id.to_string()];
@@ -166,31 +203,45 @@ proptest! {
     }
 }
 
-/// PageRank on all rows of the three tables.
-fn by_tables(connection: &Connection, seeds: &[Seed], damping: f64) -> BTreeMap<String, f64> {
+/// PageRank on all rows of the three tables. What was not recalled fits nothing.
+fn by_tables(connection: &Connection, recollection: &Recollection, damping: f64) -> BTreeMap<String, f64> {
     let rows: Vec<(String, String, f64)> = connection
         .prepare(
             "SELECT a, b, max(0.05, score) FROM links
-             UNION ALL SELECT episode_id, 'name ' || name_id, CASE is_fact WHEN 1 THEN 1.0 ELSE 0.5 END FROM mentions
-             UNION ALL SELECT 'name ' || a, 'name ' || b, CAST(facts AS REAL) FROM ties",
+             UNION ALL SELECT episode_id, 'name ' || name_id, CASE is_fact WHEN 1 THEN 1.0 ELSE 0.25 END FROM mentions
+             UNION ALL SELECT 'name ' || a, 'name ' || b, 0.6 * facts FROM ties",
         )
         .unwrap()
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .unwrap()
         .collect::<Result<_, _>>()
         .unwrap();
+    let factors: BTreeMap<String, f64> = recollection
+        .found
+        .iter()
+        .map(|one| (one.episode.episode.id.to_string(), 1.0 + 10.0 * one.words * one.words))
+        .collect();
     let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
-    let mut number = |name: String| {
+    let mut number = |name: &str| {
         let next = u32::try_from(numbers.len()).unwrap();
-        *numbers.entry(name).or_insert(next)
+        *numbers.entry(name.to_owned()).or_insert(next)
     };
-    let edges: Vec<Edge> =
-        rows.into_iter().map(|(one, other, weight)| Edge { one: number(one), other: number(other), weight }).collect();
-    let seeds: Vec<(u32, f64)> = seeds
+    let edges: Vec<Edge> = rows
+        .iter()
+        .map(|(one, other, weight)| {
+            let both = match (factors.get(one), factors.get(other)) {
+                (Some(one), Some(other)) => (one * other).sqrt(),
+                (one, other) => one.or(other).copied().unwrap_or(1.0),
+            };
+            Edge { one: number(one), other: number(other), weight: weight * both }
+        })
+        .collect();
+    let seeds: Vec<(u32, f64)> = recollection
+        .seeds
         .iter()
         .map(|seed| match seed.place {
-            Place::Name(name_id) => (number(format!("name {name_id}")), seed.weight),
-            Place::Episode(id) => (number(id.to_string()), seed.weight),
+            Place::Name(name_id) => (number(&format!("name {name_id}")), seed.weight),
+            Place::Episode(id) => (number(&id.to_string()), seed.weight),
         })
         .collect();
     let ranks = pagerank::rank(&Graph::new(numbers.len(), &edges), &seeds, damping).unwrap();
