@@ -3,10 +3,9 @@
 -- The few episodes that searches have returned.
 CREATE INDEX strength_raised ON strength (strength) WHERE strength > 1;
 
-<<<<<<< HEAD
 -- Numbers of vectors come from the store's revisions from here on, so that none is ever given twice.
 UPDATE store SET next_revision = max(next_revision, (SELECT coalesce(max(row_id), 0) + 1 FROM embeddings));
-=======
+
 -- What recall walks. All of it is made from episodes and edges, and kept by the triggers below and by `mentions.rs`.
 CREATE TABLE names (
     name_id   INTEGER PRIMARY KEY,
@@ -73,4 +72,3 @@ END;
 CREATE TRIGGER mentions_time AFTER UPDATE OF timestamp ON episodes WHEN old.timestamp IS NOT new.timestamp BEGIN
     UPDATE mentions SET timestamp = new.timestamp WHERE episode_id = new.id;
 END;
->>>>>>> wt-recall2
