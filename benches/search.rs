@@ -94,7 +94,10 @@ fn main() {
         println!("bench {name}_p50 {:.2} ms", at(50));
         println!("bench {name}_p95 {:.2} ms", at(95));
         let (processor_ms, found) = (processor_ms / f64::from(QUERIES), found as f64 / f64::from(QUERIES));
-        println!("# {name}: slowest {:.2} ms; a query takes {processor_ms:.2} ms of a processor and finds {found:.1}", at(100));
+        println!(
+            "# {name}: slowest {:.2} ms; a query takes {processor_ms:.2} ms of a processor and finds {found:.1}",
+            at(100)
+        );
     }
 }
 
@@ -142,9 +145,8 @@ impl Data {
     fn vector(&mut self) -> Arc<[f32]> {
         let (mut common, mut crowd) = (Data { state: 1 }, Data { state: u64::from(self.below(CROWDS)) + 1_000 });
         let value = |data: &mut Data| data.uniform() as f32 - 0.5;
-        let values: Vec<f32> = (0..DIMS)
-            .map(|_| 1.0 * value(&mut common) + 0.85 * value(&mut crowd) + 0.55 * value(self))
-            .collect();
+        let values: Vec<f32> =
+            (0..DIMS).map(|_| 1.0 * value(&mut common) + 0.85 * value(&mut crowd) + 0.55 * value(self)).collect();
         unit_length(&values).expect("it is not zero")
     }
 }

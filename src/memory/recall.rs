@@ -339,7 +339,7 @@ fn best(
             break;
         }
         let Some(row_id) = row_of(connection, candidate.id)? else { continue };
-        if !allowed.contains(row_id) || !allowed.passes_metadata(connection, row_id)? {
+        if !allowed.contains(row_id) {
             continue;
         }
         let Some(episode) = load(connection, row_id)?.filter(|stored| asked.is_at(stored.episode.timestamp)) else {

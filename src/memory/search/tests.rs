@@ -9,8 +9,9 @@ use crate::domain::modality::Modality;
 use crate::memory::fixture;
 use crate::memory::fixture::MINUTE_MS;
 use crate::memory::reader::Reader;
-use crate::memory::search::rows::ALL;
 use crate::memory::search::rows::statement;
+use crate::memory::search::standing::ALL;
+use crate::memory::search::standing::GROUP;
 
 fn query(text: &str) -> SearchQuery {
     SearchQuery {
@@ -197,33 +198,6 @@ fn an_episode_that_was_returned_three_times_outranks_its_twin() {
 }
 
 #[test]
-fn both_ways_of_reading_standings_agree() {
-    let records: Vec<EpisodeRecord> = (0..50).map(fixture::sound).collect();
-    let first = records[3].episode.id;
-    let dir = store(records);
-    let writer = fixture::writer(dir.path());
-    writer.raise_strength(vec![first]).unwrap();
-    writer.close().unwrap();
-    let connection = fixture::connection(dir.path());
-    let all: Vec<i64> = (1..=50).collect();
-    let read = |candidates: Option<&[i64]>| {
-        let mut rows = Vec::new();
-        let now = Timestamp::from_millis(60 * MINUTE_MS);
-        Standings::read(&connection, candidates, now, |row_id, timestamp, standing| {
-            rows.push((row_id, timestamp, standing.score(0.0, 0.0).total));
-        })
-        .unwrap();
-        rows.sort_by_key(|row| row.0);
-        rows
-    };
-
-    let rows = read(Some(&all));
-
-    assert_eq!(rows.len(), 50);
-    assert_eq!(rows, read(None));
-}
-
-#[test]
 fn every_condition_is_answered_by_an_index() {
     let dir = store(vec![fixture::sound(1)]);
     let connection = fixture::connection(dir.path());
@@ -248,4 +222,8 @@ fn every_condition_is_answered_by_an_index() {
         assert!(plan.contains(index) && !plan.contains("SCAN e "), "{filter:?}: {plan}");
     }
     assert!(plan(ALL, &[]).contains("COVERING INDEX episodes_by_value"), "{}", plan(ALL, &[]));
+    let group: Vec<_> = [0, 0, 0, 0, 0].map(rusqlite::types::Value::from).to_vec();
+    let group = plan(GROUP, &group);
+    assert!(group.contains("COVERING INDEX episodes_by_value (<expr>=? AND decay_class=? AND importance=? AND <expr>=? AND timestamp>?)"), "{group}");
+    assert!(!group.contains("TEMP B-TREE"), "the newest come first without sorting: {group}");
 }
