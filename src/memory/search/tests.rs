@@ -224,6 +224,161 @@ fn every_condition_is_answered_by_an_index() {
     assert!(plan(ALL, &[]).contains("COVERING INDEX episodes_by_value"), "{}", plan(ALL, &[]));
     let group: Vec<_> = [0, 0, 0, 0, 0].map(rusqlite::types::Value::from).to_vec();
     let group = plan(GROUP, &group);
-    assert!(group.contains("COVERING INDEX episodes_by_value (<expr>=? AND decay_class=? AND importance=? AND <expr>=? AND timestamp>?)"), "{group}");
+    assert!(group.contains(
+            "COVERING INDEX episodes_by_value (<expr>=? AND decay_class=? AND importance=? AND <expr>=? AND timestamp>?)"
+        ), "{group}");
     assert!(!group.contains("TEMP B-TREE"), "the newest come first without sorting: {group}");
+}
+
+/// A store of rows that differ in all a score is made of, each with two vectors of 8 values but for every fifth.
+fn varied(count: u32) -> tempfile::TempDir {
+    let mut random = fixture::seeded(3);
+    let words = ["dog", "cat", "rain", "door", "song"];
+    let mut raised = Vec::new();
+    let mut records = Vec::new();
+    for minute in 0..count {
+        let modality = Modality::ALL[usize::try_from(random() % 8).unwrap()];
+        let mut record = fixture::episode(minute, modality);
+        let word = || words[usize::try_from(random() % 5).unwrap()];
+        record.episode.content = std::iter::repeat_with(word).take(4).collect::<Vec<_>>().join(" ");
+        record.episode.importance = u8::try_from(random() % 11).unwrap();
+        if random().is_multiple_of(3) {
+            record.episode.clock_quality = crate::domain::time::ClockQuality::Unset;
+        }
+        record.episode.metadata.insert("parity".to_owned(), (minute % 2).into());
+        if !random().is_multiple_of(5) {
+            for (number, kind) in [(0, EmbeddingKind::Image), (7, EmbeddingKind::Text)] {
+                record.embeddings.push(crate::domain::episode::Embedding { kind, ..direction(minute + number) });
+            }
+        }
+        if random().is_multiple_of(9) {
+            raised.push(record.episode.id);
+        }
+        records.push(record);
+    }
+    let dir = store(records);
+    let writer = fixture::writer(dir.path());
+    writer.raise_strength(raised).unwrap();
+    writer.close().unwrap();
+    dir
+}
+
+/// One of many directions, in all of which no two are alike.
+fn direction(number: u32) -> crate::domain::episode::Embedding {
+    let mut random = fixture::seeded(u64::from(number) + 100);
+    let values: Vec<f32> = (0..8).map(|_| f32::from(u16::try_from(random() % 2_001).unwrap()) - 1_000.0).collect();
+    let vector = crate::domain::episode::unit_length(&values).unwrap();
+    crate::domain::episode::Embedding { model_id: ModelId::new("m"), kind: EmbeddingKind::Text, vector }
+}
+
+/// The whole ranking, made the plain way: every row is scored.
+fn ranking(dir: &Path, query: &SearchQuery) -> Vec<(String, f64)> {
+    let reader = Reader::open(dir).unwrap();
+    let connection = fixture::connection(dir);
+    let by_words = query.text.as_deref().map_or_else(Vec::new, |text| words::matches(&connection, text).unwrap());
+    let is_open = query.text.is_none() && query.vectors.is_empty();
+    let mut rows = Vec::new();
+    for stored in reader.episodes(&EpisodeFilter { limit: None, ..query.filter.clone() }).unwrap() {
+        let id = stored.episode.id;
+        let row_id: i64 = connection
+            .query_row("SELECT row_id FROM episodes WHERE id = ?1", [id.to_string()], |row| row.get(0))
+            .unwrap();
+        let words = by_words.iter().find(|row| row.0 == row_id).map_or(0.0, |row| row.1);
+        let mut likeness: f64 = 0.0;
+        for own in reader.vectors(id).unwrap() {
+            for asked in &query.vectors {
+                let cosine: f32 = own.vector.iter().zip(asked.vector.iter()).map(|(one, other)| one * other).sum();
+                let marks = query.marks.marks("m", asked.kind, own.kind).unwrap();
+                likeness = likeness.max(marks.likeness(f64::from(cosine)));
+            }
+        }
+        if (is_open || words > 0.0 || likeness > 0.0) && Some(id) != query.without {
+            let standing = score::Standing {
+                age_ms: query.now.millis_since(stored.episode.timestamp),
+                decay_class: stored.episode.decay_class,
+                importance: stored.episode.importance,
+                strength: Some(stored.strength),
+            };
+            rows.push((standing.score(words, likeness).total, stored.episode.timestamp, row_id, id.to_string()));
+        }
+    }
+    rows.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.cmp(&one.1)).then(other.2.cmp(&one.2)));
+    rows.into_iter().map(|(total, _, _, id)| (id, total)).take(query.limit).collect()
+}
+
+#[test]
+fn the_hits_are_the_beginning_of_the_whole_ranking() {
+    let dir = varied(120);
+    let none = EpisodeFilter::default;
+    let filters = [
+        none(),
+        EpisodeFilter { modalities: vec![Modality::Audio, Modality::Social], ..none() },
+        EpisodeFilter { since: Some(Timestamp::from_millis(50 * MINUTE_MS)), ..none() },
+        EpisodeFilter { metadata: vec![("parity".to_owned(), "1".to_owned())], ..none() },
+        EpisodeFilter { decay_class: Some(DecayClass::Procedural), ..none() },
+        EpisodeFilter { session: Some(crate::domain::id::SessionId::new("none")), ..none() },
+    ];
+    let asked = |kind, number| QueryVector { model_id: ModelId::new("m"), kind, vector: direction(number).vector };
+    let mut compared = 0;
+    for now in [60, 4_000].map(|minute| Timestamp::from_millis(minute * MINUTE_MS)) {
+        for filter in &filters {
+            for text in ["", "dog", "cat rain"] {
+                for vectors in [
+                    vec![],
+                    vec![asked(EmbeddingKind::Text, 5)],
+                    vec![asked(EmbeddingKind::Image, 900), asked(EmbeddingKind::Text, 77)],
+                ] {
+                    for limit in [1, 7, 200] {
+                        let query =
+                            SearchQuery { filter: filter.clone(), vectors: vectors.clone(), limit, now, ..query(text) };
+                        let found: Vec<(String, f64)> = hits(dir.path(), &query)
+                            .into_iter()
+                            .map(|hit| (hit.episode.episode.id.to_string(), hit.score.total))
+                            .collect();
+                        let expected = ranking(dir.path(), &query);
+                        assert_eq!(found.len(), expected.len(), "{query:?}");
+                        for (one, other) in found.iter().zip(&expected) {
+                            assert!((one.1 - other.1).abs() < 1e-5, "{query:?}: {one:?} where {other:?} is right");
+                            compared += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 3_000, "{compared}");
+}
+
+#[test]
+fn metadata_are_a_filter_before_the_likest_are_counted() {
+    let dir = varied(60);
+    let vector = QueryVector { model_id: ModelId::new("m"), kind: EmbeddingKind::Text, vector: direction(8).vector };
+    let metadata = vec![("parity".to_owned(), "1".to_owned())];
+    let query = SearchQuery {
+        vectors: vec![vector],
+        filter: EpisodeFilter { metadata, ..EpisodeFilter::default() },
+        limit: 60,
+        ..query("")
+    };
+
+    let found = hits(dir.path(), &query);
+
+    assert!(found.len() > 10, "{}", found.len());
+    assert!(found.iter().all(|hit| hit.episode.episode.metadata["parity"] == 1));
+}
+
+#[test]
+fn strength_that_waits_to_be_written_counts() {
+    let dir = varied(40);
+    let asked = query("dog");
+    let last = hits(dir.path(), &asked).pop().unwrap();
+    assert_eq!(last.score.strength, 0.0);
+
+    let id = last.episode.episode.id;
+    let raised = BTreeMap::from([(id, 1)]);
+    let again = hits(dir.path(), &SearchQuery { raised, ..asked });
+
+    let place = again.iter().position(|hit| hit.episode.episode.id == id).unwrap();
+    assert!((again[place].score.total - last.score.total - 1.0).abs() < 1e-9);
+    assert!(place < again.len() - 1, "{place}");
 }
