@@ -318,6 +318,7 @@ fn candidates(by_words: &[EpisodeFound], ranks: Vec<(EpisodeId, f64)>) -> Vec<Ca
     parts.extend(fits.into_iter().map(|(id, words)| (id, 0.0, words)));
     let mut candidates: Vec<Candidate> = parts
         .into_iter()
+        .filter(|(_, rank, words)| *rank > 0.0 || *words > 0.0)
         .map(|(id, rank, words)| Candidate { id, rank, words, score: fusion::score(rank, words) })
         .collect();
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));

@@ -49,6 +49,8 @@ mod places;
 mod presence;
 /// Documents, rows and media that disagree.
 mod reconcile;
+/// Recall through the command line.
+mod recall;
 /// From a recorded session to remembered episodes, through the command line.
 mod replay;
 /// Sessions for the tests, and `percept` run on them.
