@@ -55,6 +55,9 @@ const MINUTE_MS: i64 = 60_000;
 const CLASSES: [&str; 10] =
     ["Speech", "Music", "Dog", "Rain", "Door", "Vehicle", "Bird", "Silence", "Laughter", "Footsteps"];
 
+/// Makes one query.
+type Asks<'a> = &'a dyn Fn(&mut Data) -> SearchQuery;
+
 fn main() {
     let folder = PathBuf::from("var/bench/search");
     let mut data = Data { state: 11 };
@@ -66,7 +69,7 @@ fn main() {
     }
     let reader = Reader::open(&folder).expect("the store can be read");
     let mut similarity = Similarity::open(&folder);
-    let kinds: [(&str, &dyn Fn(&mut Data) -> SearchQuery); 6] = [
+    let kinds: [(&str, Asks<'_>); 6] = [
         ("search_words", &|data| words(data)),
         ("search_words_filters", &|data| SearchQuery { filter: filter(data), ..words(data) }),
         ("search_filters", &|data| SearchQuery { filter: filter(data), ..nothing() }),
@@ -228,7 +231,7 @@ fn record(number: u32, data: &mut Data) -> EpisodeRecord {
     }
     let mut embeddings =
         vec![Embedding { model_id: ModelId::new("bench"), kind: EmbeddingKind::Text, vector: data.vector() }];
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         embeddings.push(Embedding { kind: EmbeddingKind::Image, vector: data.vector(), ..embeddings[0].clone() });
     }
     let episode = Episode {
@@ -258,12 +261,18 @@ fn metadata(number: u32, modality: Modality, place: &str, person: &str, data: &m
     metadata.insert("place".to_owned(), place.into());
     match modality {
         Modality::Audio => {
-            let level = if number % 2 == 0 { "rms_db" } else { "rmsDb" };
+            let level = if number.is_multiple_of(2) { "rms_db" } else { "rmsDb" };
             metadata.insert(level.to_owned(), (-80.0 * data.uniform()).into());
             metadata.insert("sound_class".to_owned(), CLASSES[data.below(10) as usize].into());
             metadata.insert("band_energy".to_owned(), (0..5).map(|_| -90.0 * data.uniform()).collect());
         }
-        _ => drop(metadata.insert("person".to_owned(), person.into())),
+        Modality::Visual
+        | Modality::Social
+        | Modality::Spatial
+        | Modality::Code
+        | Modality::ToolResult
+        | Modality::Text
+        | Modality::Gist => drop(metadata.insert("person".to_owned(), person.into())),
     }
     metadata
 }

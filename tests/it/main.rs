@@ -47,10 +47,10 @@ mod pagerank;
 mod places;
 /// Crowds of devices and floods of advertisements.
 mod presence;
-/// Documents, rows and media that disagree.
-mod reconcile;
 /// Recall through the command line.
 mod recall;
+/// Documents, rows and media that disagree.
+mod reconcile;
 /// From a recorded session to remembered episodes, through the command line.
 mod replay;
 /// Sessions for the tests, and `percept` run on them.

@@ -145,7 +145,7 @@ impl Memory {
     fn make_moment(&self, moment: Capture) -> anyhow::Result<Value> {
         match agent::find(&self.loaded)? {
             Some(client) => client.post("/v1/capture", &moment),
-            None => asked::store(moment, &self.loaded.data_dir),
+            None => asked::store(moment, &self.loaded),
         }
     }
 
@@ -156,8 +156,14 @@ impl Memory {
         match agent::find(&self.loaded)? {
             Some(client) => ingest::feed(line.as_bytes(), &mut Remote(client), &mut tell)?,
             None => {
-                let dir = &self.loaded.data_dir;
-                ingest::alone(dir, "percept mcp", line.as_bytes(), self.sentences(), self.clock.stamp(), &mut tell)?;
+                ingest::alone(
+                    &self.loaded,
+                    "percept mcp",
+                    line.as_bytes(),
+                    self.sentences(),
+                    self.clock.stamp(),
+                    &mut tell,
+                )?;
             }
         }
         let report = reports.pop().context("nothing was handed in")?;
