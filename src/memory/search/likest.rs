@@ -31,7 +31,7 @@ use std::sync::Arc;
 const LIKEST_FIRST: usize = if cfg!(test) { 4 } else { 128 };
 
 /// Rows of each space that are looked at at most.
-const LIKEST_MAX: usize = 8_192;
+const LIKEST_MAX: usize = 4_096;
 
 /// How many more are looked at each time.
 const GROWTH: usize = 8;
