@@ -119,32 +119,43 @@ fn each_filter_leaves_only_what_passes_and_is_applied_before_the_limit() {
     }
 }
 
-/// One match far down among many, with broken metadata around it.
+/// One match is the 5,000th of 100,000 rows that all have the word; 1 % of the metadata is broken in three ways, and the level
+/// is spelled in two.
 #[test]
 fn one_match_among_many_rows_with_broken_metadata_is_found() {
-    let records: Vec<EpisodeRecord> = (0..2_000)
-        .map(|minute| {
-            let (sound_class, rms_db) = if minute == 7 { ("Bark", -20.0) } else { ("Speech", -60.0) };
-            let key = if minute % 2 == 0 { "rms_db" } else { "rmsDb" };
-            sound(minute, "Sound", serde_json::json!({"sound_class": sound_class, key: rms_db}))
-        })
-        .collect();
-    let dir = store(records);
+    let dir = store(Vec::new());
     let connection = fixture::connection(dir.path());
     connection
         .execute_batch(
-            r#"UPDATE episodes SET metadata = '{"rms_db": ' WHERE row_id % 100 = 1;
-               UPDATE episodes SET metadata = '[1]' WHERE row_id % 100 = 2;
-               UPDATE episodes SET metadata = '{"rms_db": "loud", "sound_class": 5}' WHERE row_id % 100 = 3;"#,
+            r#"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+               INSERT INTO episodes (id, device_id, store_id, session_id, source, timestamp, ended_at, boot_id, monotonic_ms,
+                 clock_quality, modality, tool_name, content, importance, decay_class, metadata, digest, stored_at, revision)
+               SELECT format('%08x-0000-5000-8000-000000000000', i), 'd', 's', 's', 'microphone:m', i * 1000, i * 1000, 'b',
+                 i, 'gps', 'audio', 't', 'A sound', 6, 'daily',
+                 CASE i % 300 WHEN 1 THEN '{"rms_db": ' WHEN 2 THEN '[1]' WHEN 3 THEN '{"rms_db": "loud", "sound_class": 5}'
+                   ELSE format('{"sound_class": "%s", "%s": %d}', iif(i = 95001, 'Bark', 'Speech'),
+                     iif(i % 2, 'rmsDb', 'rms_db'), iif(i = 95001, -20, -60)) END,
+                 x'', 0, i FROM n"#,
         )
         .unwrap();
     drop(connection);
-    let by = |filter| found(dir.path(), &SearchQuery { filter, limit: 5, ..query("sound") }).len();
+    let by = |text: &str, filter| {
+        let now = Timestamp::from_millis(100_001_000);
+        let ids = hits(dir.path(), &SearchQuery { filter, limit: 5, now, ..query(text) }).into_iter();
+        ids.map(|hit| hit.episode.episode.timestamp.as_millis() / 1_000).collect::<Vec<_>>()
+    };
+    let none = EpisodeFilter::default;
+    let bark = || EpisodeFilter { sound_class: Some("Bark".to_owned()), ..none() };
+    let meta = |key: &str, value: &str| EpisodeFilter { metadata: vec![(key.to_owned(), value.to_owned())], ..none() };
 
-    assert_eq!(by(EpisodeFilter { sound_class: Some("Bark".to_owned()), ..EpisodeFilter::default() }), 1);
-    assert_eq!(by(EpisodeFilter { rms_db_min: Some(-30.0), ..EpisodeFilter::default() }), 1);
-    let metadata = vec![("sound_class".to_owned(), "Bark".to_owned())];
-    assert_eq!(by(EpisodeFilter { metadata, ..EpisodeFilter::default() }), 1);
+    for text in ["sound", ""] {
+        assert_eq!(by(text, none()), [100_000, 99_999, 99_998, 99_997, 99_996], "it is far from the first");
+        assert_eq!(by(text, bark()), [95_001]);
+        assert_eq!(by(text, EpisodeFilter { rms_db_min: Some(-30.0), ..none() }), [95_001]);
+        assert_eq!(by(text, meta("sound_class", "Bark")), [95_001]);
+        assert_eq!(by(text, meta("rms_db", "-20.0")), [95_001], "in either spelling");
+        assert_eq!(by(text, EpisodeFilter { rms_db_max: Some(-61.0), ..none() }), [0_i64; 0]);
+    }
 }
 
 #[test]
