@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build models demo test lab check audit cross bench golden install uninstall deb clean
+.PHONY: help setup build models demo test lab check audit cross bench bench-recall golden install uninstall deb clean
 
 # Where model files are looked for before the network is asked.
 ifneq ($(wildcard ../shared/models),)
@@ -17,7 +17,7 @@ export PERCEPT_PEER_PAGERANK ?= $(CURDIR)/var/peers/pagerank.jsonl
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what is missing to build and test (Debian packages, Rust)
 	@scripts/setup.sh build demo bench
@@ -61,6 +61,9 @@ cross: ## build for 64-bit ARM, replay the demo under qemu, compare the classes
 bench: models ## measure beside the Python peers, print ratios
 	@scripts/setup.sh demo bench
 	@scripts/bench.sh
+
+bench-recall: build ## multi-hop questions: how much of what belongs to an answer each method brings back
+	@scripts/bench_recall.sh
 
 golden: models ## rewrite the expected timelines under tests/golden
 	@scripts/setup.sh demo

@@ -1,6 +1,6 @@
 //! The graph of recall, as it stands in the store.
 //!
-//! In: a place of the graph, the words of a query. Out: what the place is tied to; the names the query is about.
+//! In: a place of the graph, how well the question fits episodes. Out: what the place is tied to.
 //!
 //! | edge | from |
 //! |---|---|
@@ -11,74 +11,95 @@
 //! Each look is an index scan that is as long as what it returns. Never: writes.
 
 use crate::domain::id::EpisodeId;
-use crate::memory::mentions;
+use crate::memory::mentions::sort_in;
 use crate::memory::rows;
 use crate::recall::expansion::Place;
 use crate::recall::expansion::Surroundings;
-use crate::recall::names;
-use crate::recall::phrases;
-use crate::recall::seeds;
-use crate::recall::seeds::NameFound;
+use crate::recall::name_sort::NameSort;
+use crate::recall::seeds::EpisodeFound;
 use crate::recall::weights;
 use crate::recall::weights::Bond;
 use rusqlite::CachedStatement;
 use rusqlite::Connection;
-use rusqlite::Row;
-use std::collections::BTreeMap;
-
-/// Episodes with a name or a word are counted up to so many; what more have is common either way.
-const COUNTED_MAX: i64 = 2_000;
+use rusqlite::OptionalExtension;
+use std::collections::HashMap;
 
 /// The store's graph, with its statements at hand.
 pub(crate) struct Associations<'a> {
+    /// The factors of the episodes that the question fits; 1 of all others.
+    factors: HashMap<EpisodeId, f64>,
     links_up: CachedStatement<'a>,
     links_down: CachedStatement<'a>,
     names: CachedStatement<'a>,
+    sort: CachedStatement<'a>,
     episodes: CachedStatement<'a>,
     ties_up: CachedStatement<'a>,
     ties_down: CachedStatement<'a>,
 }
 
 impl<'a> Associations<'a> {
-    pub(crate) fn new(connection: &'a Connection) -> rusqlite::Result<Self> {
+    /// The graph for a question that fits these episodes so well.
+    pub(crate) fn new(connection: &'a Connection, fits: &[EpisodeFound]) -> rusqlite::Result<Self> {
         Ok(Self {
+            factors: fits.iter().map(|found| (found.id, weights::of_episode(found.nearness))).collect(),
             links_up: connection.prepare_cached("SELECT b, reason, score FROM links WHERE a = ?1 LIMIT ?2")?,
             links_down: connection.prepare_cached("SELECT a, reason, score FROM links WHERE b = ?1 LIMIT ?2")?,
-            names: connection.prepare_cached("SELECT name_id, is_fact FROM mentions WHERE episode_id = ?1 LIMIT ?2")?,
+            names: connection.prepare_cached(
+                "SELECT m.name_id, m.is_fact, n.sort FROM mentions AS m JOIN names AS n ON n.name_id = m.name_id
+                 WHERE m.episode_id = ?1 LIMIT ?2",
+            )?,
+            sort: connection.prepare_cached("SELECT sort FROM names WHERE name_id = ?1")?,
             episodes: connection.prepare_cached(
                 "SELECT episode_id, is_fact FROM mentions WHERE name_id = ?1 ORDER BY timestamp DESC LIMIT ?2",
             )?,
-            ties_up: connection.prepare_cached("SELECT b, facts FROM ties WHERE a = ?1 LIMIT ?2")?,
-            ties_down: connection.prepare_cached("SELECT a, facts FROM ties WHERE b = ?1 LIMIT ?2")?,
+            ties_up: connection.prepare_cached(
+                "SELECT t.b, t.facts, n.sort FROM ties AS t JOIN names AS n ON n.name_id = t.b WHERE t.a = ?1 LIMIT ?2",
+            )?,
+            ties_down: connection.prepare_cached(
+                "SELECT t.a, t.facts, n.sort FROM ties AS t JOIN names AS n ON n.name_id = t.a WHERE t.b = ?1 LIMIT ?2",
+            )?,
         })
     }
 
+    fn factor(&self, id: EpisodeId) -> f64 {
+        self.factors.get(&id).copied().unwrap_or(1.0)
+    }
+
     fn of_episode(&mut self, id: EpisodeId, limit: i64, into: &mut Vec<(Place, f64)>) -> rusqlite::Result<()> {
+        let factor = self.factor(id);
         let id = id.to_string();
         for statement in [&mut self.links_up, &mut self.links_down] {
             let mut rows = statement.query((&id, limit))?;
             while let Some(row) = rows.next()? {
                 let bond = Bond::Link { reason: row.get_ref(1)?.as_str()?, score: row.get(2)? };
-                into.push((Place::Episode(rows::id(row, 0)?), weights::weight(bond)));
+                let other = rows::id(row, 0)?;
+                let both = weights::of_link(factor, self.factors.get(&other).copied().unwrap_or(1.0));
+                into.push((Place::Episode(other), weights::weight(bond) * both));
             }
         }
         let mut rows = self.names.query((&id, limit))?;
         while let Some(row) = rows.next()? {
-            into.push((Place::Name(row.get(0)?), weights::weight(mention(row.get(1)?))));
+            let both = factor * weights::of_name(sort_in(row, 2)?);
+            into.push((Place::Name(row.get(0)?), weights::weight(mention(row.get(1)?)) * both));
         }
         Ok(())
     }
 
     fn of_name(&mut self, name_id: i64, limit: i64, into: &mut Vec<(Place, f64)>) -> rusqlite::Result<()> {
+        let sort = self.sort.query_row([name_id], |row| sort_in(row, 0)).optional()?.unwrap_or(NameSort::Common);
+        let factor = weights::of_name(sort);
         for statement in [&mut self.ties_up, &mut self.ties_down] {
             let mut rows = statement.query((name_id, limit))?;
             while let Some(row) = rows.next()? {
-                into.push((Place::Name(row.get(0)?), weights::weight(Bond::Facts(row.get(1)?))));
+                let both = factor * weights::of_name(sort_in(row, 2)?);
+                into.push((Place::Name(row.get(0)?), weights::weight(Bond::Facts(row.get(1)?)) * both));
             }
         }
         let mut rows = self.episodes.query((name_id, limit))?;
         while let Some(row) = rows.next()? {
-            into.push((Place::Episode(rows::id(row, 0)?), weights::weight(mention(row.get(1)?))));
+            let id = rows::id(row, 0)?;
+            let both = factor * self.factors.get(&id).copied().unwrap_or(1.0);
+            into.push((Place::Episode(id), weights::weight(mention(row.get(1)?)) * both));
         }
         Ok(())
     }
@@ -100,61 +121,4 @@ impl Surroundings for Associations<'_> {
         into.truncate(limit);
         Ok(())
     }
-}
-
-/// The known names in the words of a query, with what decides how much each counts.
-pub(crate) fn names_in_query(connection: &Connection, text: &str) -> rusqlite::Result<Vec<NameFound>> {
-    let words: BTreeMap<String, String> =
-        phrases::words(text).into_iter().map(|word| (names::token(&word), word.text)).collect();
-    let says_nothing = |token: &str| words.get(token).is_none_or(|word| phrases::is_stop_word(word));
-    let episodes = episodes_about(connection)?;
-    let mut rarities: BTreeMap<&str, f64> = BTreeMap::new();
-    let mut found = Vec::new();
-    for known in mentions::names_in(connection, text)? {
-        if known.key.split(' ').all(says_nothing) {
-            continue;
-        }
-        let mut rarity = 0.0;
-        for (token, word) in known.key.split(' ').filter_map(|token| words.get_key_value(token)) {
-            rarity += match rarities.get(token.as_str()) {
-                Some(rarity) => *rarity,
-                None => {
-                    let of_word = seeds::rarity(episodes_with(connection, word)?, episodes);
-                    rarities.insert(token, of_word);
-                    of_word
-                }
-            };
-        }
-        let with_it = connection
-            .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM mentions WHERE name_id = ?1 LIMIT ?2)")?
-            .query_row((known.name_id, COUNTED_MAX), count)?;
-        found.push(NameFound {
-            name_id: known.name_id,
-            key: known.key,
-            is_name: known.is_sought,
-            episodes: with_it,
-            rarity,
-        });
-    }
-    Ok(found)
-}
-
-/// How many episodes there are, roughly: counting them would take as long as there are many.
-fn episodes_about(connection: &Connection) -> rusqlite::Result<usize> {
-    let span: i64 = connection
-        .prepare_cached(
-            "SELECT coalesce((SELECT max(row_id) FROM episodes) - (SELECT min(row_id) FROM episodes) + 1, 0)",
-        )?
-        .query_row([], |row| row.get(0))?;
-    Ok(usize::try_from(span).unwrap_or(0))
-}
-
-fn episodes_with(connection: &Connection, word: &str) -> rusqlite::Result<usize> {
-    connection
-        .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM episodes_fts WHERE episodes_fts MATCH ?1 LIMIT ?2)")?
-        .query_row((format!("\"{word}\""), COUNTED_MAX), count)
-}
-
-fn count(row: &Row<'_>) -> rusqlite::Result<usize> {
-    Ok(usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0))
 }

@@ -147,7 +147,7 @@ fn node_id(connection: &Connection, node: &Node) -> rusqlite::Result<i64> {
         .execute((text, kind))?;
     if added > 0 {
         let id = connection.last_insert_rowid();
-        mentions::register(connection, id, text)?;
+        mentions::register(connection, id, text, kind)?;
         return Ok(id);
     }
     connection

@@ -13,7 +13,10 @@
 //! facts and texts come makes no difference. A name that was once sought in texts stays so until its last node goes. Never: decides how much a mention weighs.
 
 use crate::domain::episode::Episode;
+use crate::domain::id::EpisodeId;
+use crate::recall::name_sort::NameSort;
 use crate::recall::names;
+use crate::recall::naming::KnownName;
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 use rusqlite::Row;
@@ -25,29 +28,40 @@ const OLD_TEXTS_MAX: usize = 1_000;
 /// Names noted for one text.
 const NAMES_MAX: usize = 64;
 
+/// Kinds of node that percept makes itself (`NodeKind`): what they are called is a name, however it is written.
+const KNOWN_KINDS: [&str; 5] = ["person", "location", "sound", "object", "device"];
+
 /// Names looked at that begin with the same two words.
 const ALIKE_MAX: usize = 64;
 
 /// Gives a new node its name, and the name its mentions in older texts.
-pub(crate) fn register(connection: &Connection, node_id: i64, text: &str) -> rusqlite::Result<()> {
+pub(crate) fn register(connection: &Connection, node_id: i64, text: &str, kind: &str) -> rusqlite::Result<()> {
     let key = names::key(text);
     if key.is_empty() {
         return Ok(());
     }
     let is_sought = names::is_sought(text);
-    let known: Option<(i64, bool)> = connection
-        .prepare_cached("SELECT name_id, is_sought FROM names WHERE key = ?1")?
-        .query_row([&key], |row| Ok((row.get(0)?, row.get(1)?)))
+    let sort = NameSort::of(text, KNOWN_KINDS.contains(&kind));
+    let known: Option<(i64, bool, NameSort)> = connection
+        .prepare_cached("SELECT name_id, is_sought, sort FROM names WHERE key = ?1")?
+        .query_row([&key], |row| Ok((row.get(0)?, row.get(1)?, sort_in(row, 2)?)))
         .optional()?;
     let name_id = match known {
-        Some((name_id, _)) => name_id,
+        Some((name_id, ..)) => name_id,
         None => {
-            connection.prepare_cached("INSERT INTO names (key, is_sought) VALUES (?1, 0)")?.execute([&key])?;
+            connection
+                .prepare_cached("INSERT INTO names (key, is_sought, sort) VALUES (?1, 0, ?2)")?
+                .execute((&key, sort.as_number()))?;
             connection.last_insert_rowid()
         }
     };
+    if known.is_some_and(|(_, _, before)| before < sort) {
+        connection
+            .prepare_cached("UPDATE names SET sort = ?2 WHERE name_id = ?1")?
+            .execute((name_id, sort.as_number()))?;
+    }
     connection.prepare_cached("UPDATE kg_nodes SET name_id = ?2 WHERE id = ?1")?.execute((node_id, name_id))?;
-    if is_sought && !known.is_some_and(|(_, was_sought)| was_sought) {
+    if is_sought && !known.is_some_and(|(_, was_sought, _)| was_sought) {
         connection.prepare_cached("UPDATE names SET is_sought = 1 WHERE name_id = ?1")?.execute([name_id])?;
         seek(connection, name_id, &key, text)?;
     }
@@ -80,7 +94,7 @@ pub(crate) fn put(connection: &Connection, episode: &Episode) -> rusqlite::Resul
     connection.prepare_cached("DELETE FROM mentions WHERE episode_id = ?1 AND is_fact = 0")?.execute([&id])?;
     let sought = names_in(connection, &episode.content)?.into_iter().filter(|known| known.is_sought);
     for known in sought.take(NAMES_MAX) {
-        note(connection, &id, known.name_id, episode.timestamp.as_millis())?;
+        note(connection, &id, known.name.name_id, episode.timestamp.as_millis())?;
     }
     Ok(())
 }
@@ -97,8 +111,7 @@ fn note(connection: &Connection, episode_id: &str, name_id: i64, timestamp: i64)
 /// A known name in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
-    pub(crate) name_id: i64,
-    pub(crate) key: String,
+    pub(crate) name: KnownName,
     /// Whether texts are searched for it.
     pub(crate) is_sought: bool,
 }
@@ -106,25 +119,25 @@ pub(crate) struct Known {
 /// The known names in a text, in the order in which they stand there, each once; common nouns too.
 pub(crate) fn names_in(connection: &Connection, text: &str) -> rusqlite::Result<Vec<Known>> {
     let tokens = names::tokens(text);
-    let mut one_word = connection.prepare_cached("SELECT name_id, key, is_sought FROM names WHERE key = ?1")?;
+    let mut one_word = connection.prepare_cached("SELECT name_id, key, sort, is_sought FROM names WHERE key = ?1")?;
     // '!' is the character after the space.
     let mut more_words = connection.prepare_cached(&format!(
-        "SELECT name_id, key, is_sought FROM names WHERE key = ?1 OR (key >= ?1 || ' ' AND key < ?1 || '!')
+        "SELECT name_id, key, sort, is_sought FROM names WHERE key = ?1 OR (key >= ?1 || ' ' AND key < ?1 || '!')
          ORDER BY key LIMIT {ALIKE_MAX}"
     ))?;
-    let read = |row: &Row<'_>| Ok(Known { name_id: row.get(0)?, key: row.get(1)?, is_sought: row.get(2)? });
+    let read = |row: &Row<'_>| Ok(Known { name: known_name(row)?, is_sought: row.get(3)? });
     let mut asked = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for (place, token) in tokens.iter().enumerate() {
         if asked.insert(token) {
-            found.extend(one_word.query_row([token], read).optional()?.filter(|known| seen.insert(known.name_id)));
+            found.extend(one_word.query_row([token], read).optional()?.filter(|known| seen.insert(known.name.name_id)));
         }
         let Some(next) = tokens.get(place + 1) else { break };
         let mut rows = more_words.query([format!("{token} {next}")])?;
         while let Some(row) = rows.next()? {
             let known = read(row)?;
-            if names::begins_with(&tokens[place..], &known.key) && seen.insert(known.name_id) {
+            if names::begins_with(&tokens[place..], &known.name.key) && seen.insert(known.name.name_id) {
                 found.push(known);
             }
         }
@@ -132,17 +145,38 @@ pub(crate) fn names_in(connection: &Connection, text: &str) -> rusqlite::Result<
     Ok(found)
 }
 
+/// The names of an episode, by fact or by text, at most `limit`.
+pub(crate) fn names_of(connection: &Connection, id: EpisodeId, limit: usize) -> rusqlite::Result<Vec<KnownName>> {
+    connection
+        .prepare_cached(
+            "SELECT n.name_id, n.key, n.sort FROM mentions AS m JOIN names AS n ON n.name_id = m.name_id
+             WHERE m.episode_id = ?1 LIMIT ?2",
+        )?
+        .query_map((id.to_string(), i64::try_from(limit).unwrap_or(i64::MAX)), known_name)?
+        .collect()
+}
+
+/// A name from the columns `name_id`, `key`, `sort`.
+fn known_name(row: &Row<'_>) -> rusqlite::Result<KnownName> {
+    Ok(KnownName { name_id: row.get(0)?, key: row.get(1)?, sort: sort_in(row, 2)? })
+}
+
+/// What a name stands for, from that column.
+pub(crate) fn sort_in(row: &Row<'_>, column: usize) -> rusqlite::Result<NameSort> {
+    Ok(NameSort::from_number(row.get(column)?))
+}
+
 /// Makes names, mentions and ties anew from nodes, edges and texts: for a store of an older version, and a salvaged one.
 pub(crate) fn rebuild(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "UPDATE kg_nodes SET name_id = NULL; DELETE FROM mentions; DELETE FROM ties; DELETE FROM names;",
     )?;
-    let mut statement = connection.prepare("SELECT id, text FROM kg_nodes WHERE id > ?1 ORDER BY id LIMIT 1")?;
+    let mut statement =
+        connection.prepare("SELECT id, text, node_type FROM kg_nodes WHERE id > ?1 ORDER BY id LIMIT 1")?;
     let mut last = i64::MIN;
-    while let Some((id, text)) =
-        statement.query_row([last], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).optional()?
-    {
-        register(connection, id, &text)?;
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?));
+    while let Some((id, text, kind)) = statement.query_row([last], read).optional()? {
+        register(connection, id, &text, &kind)?;
         last = id;
     }
     connection.execute_batch(

@@ -4,7 +4,7 @@
 //! question ── time words, question words ──► filter
 //!     │
 //!     └─ names, words, vectors ──► seeds ──► part of the graph around them ──► PageRank ─┐
-//!                 └──────────────────────── BM25 ────────────────────────────────────────┴─► filter ──► best
+//!                 └──────────────────────── fit (weighs the graph, too) ─────────────────┴─► filter ──► best
 //! ```
 //!
 //! In: a [`RecallQuery`]. Out: [`Recalled`] episodes, best first. A question that leaves nothing to start from (`Who did I
@@ -14,20 +14,15 @@
 use crate::domain::id::EpisodeId;
 use crate::domain::modality::Modality;
 use crate::domain::time::Timestamp;
-use crate::memory::associations;
 use crate::memory::associations::Associations;
-use crate::memory::embedding::KINDS;
 use crate::memory::error::StoreError;
 use crate::memory::query;
 use crate::memory::query::EpisodeFilter;
 use crate::memory::query::Order;
 use crate::memory::query::StoredEpisode;
-use crate::memory::rows;
 use crate::memory::search::QueryVector;
 use crate::memory::search::rows::Allowed;
-use crate::memory::search::words;
 use crate::memory::similarity::Similarity;
-use crate::memory::similarity::Space;
 use crate::recall::expansion::Expansion;
 use crate::recall::expansion::Place;
 use crate::recall::fusion;
@@ -36,7 +31,6 @@ use crate::recall::pagerank::Graph;
 use crate::recall::phrases;
 use crate::recall::question;
 use crate::recall::score;
-use crate::recall::seeds;
 use crate::recall::seeds::EpisodeFound;
 use crate::recall::seeds::Seed;
 use crate::recall::time_words;
@@ -48,11 +42,14 @@ use std::collections::BTreeMap;
 use std::collections::HashSet;
 use std::path::Path;
 
+mod named;
+mod start;
+
+use start::Start;
+use start::id_of;
+
 /// Episodes that a recall gives at most.
 pub const LIMIT_MAX: usize = 1_000;
-
-/// Episodes that the query's words fit best and that are candidates for that alone.
-const BY_WORDS_MAX: usize = 400;
 
 /// Letters of a question that are read: a text of a megabyte is no question.
 const TEXT_BYTES_MAX: usize = 16_384;
@@ -87,7 +84,8 @@ pub struct Recalled {
     pub score: f64,
     /// Its share of the walk, 0–1.
     pub rank: f64,
-    /// How well the question's words fit it, over the best fit of all episodes, 0–1.
+    /// How well it fits the question's words (their BM25 over the best of all episodes, of all words and of those that are
+    /// no names, averaged) or vectors, 0–1.
     pub words: f64,
 }
 
@@ -186,15 +184,11 @@ pub(crate) fn recall(
         allowed = Allowed::of(connection, &asked.filter, None).map_err(at_store)?;
     }
     let limit = query.limit.min(LIMIT_MAX);
-    let start = Start {
-        by_words: by_words(connection, asked.rest.as_deref(), &allowed).map_err(at_store)?,
-        by_vector: by_vector(connection, path, similarity, query, &allowed)?,
-        names: match &asked.rest {
-            Some(rest) => associations::names_in_query(connection, rest).map_err(at_store)?,
-            None => Vec::new(),
-        },
+    let start = match &asked.rest {
+        Some(rest) => Start::of(connection, path, similarity, query, rest, &allowed)?,
+        None => Start::default(),
     };
-    let seeds = if asked.rest.is_some() { start.seeds() } else { Vec::new() };
+    let seeds = start.seeds();
     let mut recollection = Recollection {
         spans: asked.spans.clone(),
         time_words: asked.time_words.clone(),
@@ -209,82 +203,24 @@ pub(crate) fn recall(
         }
         return Ok(recollection);
     }
-    let ranks = walk(connection, path, &seeds, query.damping, &mut recollection)?;
+    let ranks = walk(connection, path, &start.fits, &seeds, query.damping, &mut recollection)?;
+    let candidates = candidates(&start.fits, ranks, &begun(&seeds, query.damping));
     recollection.seeds = seeds;
-    recollection.found =
-        best(connection, &asked, &allowed, candidates(&start.by_words, ranks), limit).map_err(at_store)?;
+    recollection.found = best(connection, &asked, &allowed, candidates, limit).map_err(at_store)?;
     Ok(recollection)
-}
-
-/// What the walk can begin at.
-#[derive(Debug)]
-struct Start {
-    by_words: Vec<EpisodeFound>,
-    by_vector: Vec<EpisodeFound>,
-    names: Vec<seeds::NameFound>,
-}
-
-impl Start {
-    fn seeds(&self) -> Vec<Seed> {
-        seeds::seeds(&self.names, &self.by_words, &self.by_vector)
-    }
-}
-
-/// The allowed episodes that the words fit best, the best first.
-fn by_words(connection: &Connection, text: Option<&str>, allowed: &Allowed) -> rusqlite::Result<Vec<EpisodeFound>> {
-    let Some(text) = text else { return Ok(Vec::new()) };
-    let mut rows = words::matches(connection, text)?;
-    rows.retain(|(row_id, _)| allowed.contains(*row_id));
-    rows.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    rows.truncate(BY_WORDS_MAX);
-    rows.into_iter().map(|(row_id, nearness)| Ok(EpisodeFound { id: id_of(connection, row_id)?, nearness })).collect()
-}
-
-/// The allowed episodes that a vector of the query is nearest to, the likest first.
-fn by_vector(
-    connection: &Connection,
-    path: &Path,
-    similarity: &mut Similarity,
-    query: &RecallQuery,
-    allowed: &Allowed,
-) -> Result<Vec<EpisodeFound>, StoreError> {
-    let is_allowed = |row_id: i64| allowed.contains(row_id);
-    let filter: Option<&dyn Fn(i64) -> bool> = if allowed.is_all() { None } else { Some(&is_allowed) };
-    let mut likeness_of: BTreeMap<i64, f64> = BTreeMap::new();
-    for vector in &query.vectors {
-        for kind in KINDS {
-            let Some(marks) = query.marks.marks(vector.model_id.as_str(), vector.kind, kind) else { continue };
-            let space = Space { model_id: vector.model_id.clone(), kind };
-            for near in similarity.nearest(connection, &space, &vector.vector, seeds::BY_VECTOR_MAX, filter)? {
-                let likeness = likeness_of.entry(near.row_id).or_default();
-                *likeness = likeness.max(marks.likeness(f64::from(near.cosine)));
-            }
-        }
-    }
-    let mut nearest: Vec<(i64, f64)> = likeness_of.into_iter().filter(|(_, likeness)| *likeness > 0.0).collect();
-    nearest.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    nearest
-        .into_iter()
-        .take(seeds::BY_VECTOR_MAX)
-        .map(|(row_id, nearness)| Ok(EpisodeFound { id: id_of(connection, row_id)?, nearness }))
-        .collect::<rusqlite::Result<_>>()
-        .map_err(|error| StoreError::from_sqlite(path, error))
-}
-
-fn id_of(connection: &Connection, row_id: i64) -> rusqlite::Result<EpisodeId> {
-    connection.prepare_cached("SELECT id FROM episodes WHERE row_id = ?1")?.query_row([row_id], |row| rows::id(row, 0))
 }
 
 /// Each episode's share of the walk.
 fn walk(
     connection: &Connection,
     path: &Path,
+    fits: &[EpisodeFound],
     seeds: &[Seed],
     damping: f64,
     recollection: &mut Recollection,
 ) -> Result<Vec<(EpisodeId, f64)>, StoreError> {
     let at_store = |error| StoreError::from_sqlite(path, error);
-    let mut associations = Associations::new(connection).map_err(at_store)?;
+    let mut associations = Associations::new(connection, fits).map_err(at_store)?;
     let weights: Vec<(Place, f64)> = seeds.iter().map(|seed| (seed.place, seed.weight)).collect();
     let expansion = Expansion::around(&mut associations, &weights, damping).map_err(at_store)?;
     let numbered: Vec<(u32, f64)> = expansion.numbered(&weights);
@@ -310,16 +246,30 @@ struct Candidate {
     score: f64,
 }
 
+/// What of each episode's share of the walk began there: it says where the walk was sent, not where it leads.
+fn begun(seeds: &[Seed], damping: f64) -> BTreeMap<EpisodeId, f64> {
+    let share = |seed: &Seed| match seed.place {
+        Place::Episode(id) => Some((id, (1.0 - damping) * seed.weight)),
+        Place::Name(_) => None,
+    };
+    seeds.iter().filter_map(share).collect()
+}
+
 /// Everything reached or fitting, the best first; ties by id.
-fn candidates(by_words: &[EpisodeFound], ranks: Vec<(EpisodeId, f64)>) -> Vec<Candidate> {
-    let mut fits: BTreeMap<EpisodeId, f64> = by_words.iter().map(|found| (found.id, found.nearness)).collect();
+fn candidates(fits: &[EpisodeFound], ranks: Vec<(EpisodeId, f64)>, begun: &BTreeMap<EpisodeId, f64>) -> Vec<Candidate> {
+    let mut fits: BTreeMap<EpisodeId, f64> = fits.iter().map(|found| (found.id, found.nearness)).collect();
+    let arrived = |id: &EpisodeId, rank: f64| rank - begun.get(id).copied().unwrap_or(0.0);
+    let best = ranks.iter().map(|(id, rank)| arrived(id, *rank)).fold(0.0, f64::max);
     let mut parts: Vec<(EpisodeId, f64, f64)> =
         ranks.into_iter().map(|(id, rank)| (id, rank, fits.remove(&id).unwrap_or(0.0))).collect();
     parts.extend(fits.into_iter().map(|(id, words)| (id, 0.0, words)));
     let mut candidates: Vec<Candidate> = parts
         .into_iter()
         .filter(|(_, rank, words)| *rank > 0.0 || *words > 0.0)
-        .map(|(id, rank, words)| Candidate { id, rank, words, score: fusion::score(rank, words) })
+        .map(|(id, rank, words)| {
+            let score = fusion::score(arrived(&id, rank), best, words);
+            Candidate { id, rank, words, score }
+        })
         .collect();
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
     candidates

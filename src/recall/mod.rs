@@ -1,4 +1,4 @@
-//! What remembering together and finding again are made of: pure rules, the same on the device and on central.
+//! What finding again is made of: pure rules, the same on the device and on central.
 //!
 //! In: values. Out: values. Never: files, rows, clocks, threads.
 
@@ -9,7 +9,9 @@ pub mod facts;
 pub mod fusion;
 pub mod gist;
 pub mod links;
+pub mod name_sort;
 pub mod names;
+pub mod naming;
 pub mod pagerank;
 pub mod phrases;
 pub mod question;

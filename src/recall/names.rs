@@ -3,6 +3,7 @@
 //! In: names, texts. Out: keys: `The Beatles`, `Beatles` and `beatles'` have the same.
 //! Never: guesses that two names mean the same thing; that is left to the graph.
 
+use crate::recall::name_sort;
 use crate::recall::phrases;
 use crate::recall::phrases::Word;
 
@@ -53,8 +54,7 @@ fn key_of(name: &str) -> String {
 /// written in letters that have no capitals.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
-    let has_no_case = |word: &Word| word.text.chars().next().is_some_and(|first| !first.is_lowercase());
-    phrases::words(text).iter().any(|word| (word.is_capital || has_no_case(word)) && !phrases::is_stop_word(&word.text))
+    name_sort::is_written_as_name(&phrases::words(text))
 }
 
 /// Whether texts are searched for it: a name, neither too short nor too long to be meant where it stands.

@@ -26,15 +26,19 @@ pub struct Word {
 /// The words of `text`, at most [`TEXT_WORDS_MAX`] of them.
 #[must_use]
 pub fn words(text: &str) -> Vec<Word> {
+    spelt_words(text).map(|(_, word)| word).collect()
+}
+
+/// The same, each beside how it stands in the text.
+pub fn spelt_words(text: &str) -> impl Iterator<Item = (&str, Word)> {
     text.split(|letter: char| !is_word_letter(letter))
         .filter_map(|run| {
             let text: String =
                 run.chars().take(WORD_CHARS_MAX).flat_map(char::to_lowercase).filter_map(plain).collect();
             let is_capital = run.chars().next().is_some_and(|first| first.is_uppercase() || first.is_numeric());
-            (!text.is_empty()).then_some(Word { text, is_capital })
+            (!text.is_empty()).then_some((run, Word { text, is_capital }))
         })
         .take(TEXT_WORDS_MAX)
-        .collect()
 }
 
 /// The key a name is filed under: its words, one space apart. Empty for a name without letters and digits.

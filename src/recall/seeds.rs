@@ -2,9 +2,10 @@
 //!
 //! In: the names and episodes a query was found to be about. Out: seeds with weights.
 //!
-//! A name weighs the more, the rarer its words are and the fewer episodes have it. A name within a longer one of the query
-//! does not count beside it, and common nouns (`airport`) only when the query has no name. Where a query has names the
-//! episodes nearest to it by vector begin with a part of the walk, else they and those that its words fit best with all of it.
+//! A name weighs the more, the rarer its words are and the fewer episodes have it; one that is only like what the query says
+//! weighs less. Where a query has names the episodes nearest to it by vector begin with a small part of the walk, else they
+//! and those that its words fit best with all of it: whatever begins at an episode stays there for the most part, and
+//! a larger part cost the multi-hop questions more than it gave (docs/benchmarks.md).
 
 use crate::domain::id::EpisodeId;
 use crate::recall::expansion::Place;
@@ -19,17 +20,26 @@ pub const BY_WORDS_MAX: usize = 5;
 pub const BY_VECTOR_MAX: usize = 5;
 
 /// The part of the walk that begins at the nearest episodes when the query has names.
-const EPISODES_PART: f64 = 0.2;
+const EPISODES_PART: f64 = 0.02;
 
-/// A known name that stands in the query.
+/// Weight of a name that is wholly like what the query says, and is not it.
+const ALIKE: f64 = 0.3;
+
+/// Least part that an alike name has in common with what the query says.
+pub const ALIKE_MIN: f64 = 0.2;
+
+/// Alike names of one span of the query.
+pub const ALIKE_MAX: usize = 2;
+
+/// A known name that the query means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NameFound {
     /// `names.name_id`.
     pub name_id: i64,
     /// Its key.
     pub key: String,
-    /// Whether it is a name rather than a common noun.
-    pub is_name: bool,
+    /// 1 when the query names it so, less when it is only like what it says.
+    pub likeness: f64,
     /// Episodes that have it (counted up to a bound).
     pub episodes: usize,
     /// How rare its words are: the sum of their [`rarity`].
@@ -43,6 +53,12 @@ pub struct EpisodeFound {
     pub id: EpisodeId,
     /// How near, above 0 and at most 1.
     pub nearness: f64,
+}
+
+/// How much a name counts that has so large a part in common with what the query says, beside 1 for the name itself.
+#[must_use]
+pub fn of_alike(part: f64) -> f64 {
+    ALIKE * part
 }
 
 /// Why something is a seed.
@@ -95,18 +111,12 @@ pub fn seeds(names: &[NameFound], by_words: &[EpisodeFound], by_vector: &[Episod
 }
 
 fn named(names: &[NameFound]) -> Vec<Seed> {
-    let is_within = |inner: &str, outer: &str| inner != outer && format!(" {outer} ").contains(&format!(" {inner} "));
-    let has_names = names.iter().any(|name| name.is_name);
-    let mut seeds: Vec<Seed> = names
-        .iter()
-        .filter(|name| name.is_name || !has_names)
-        .filter(|name| !names.iter().any(|other| (other.is_name || !has_names) && is_within(&name.key, &other.key)))
-        .map(|name| Seed {
-            place: Place::Name(name.name_id),
-            weight: name_weight(name),
-            why: Why::Named(name.key.clone()),
-        })
-        .collect();
+    let seed = |name: &NameFound| Seed {
+        place: Place::Name(name.name_id),
+        weight: name_weight(name),
+        why: Why::Named(name.key.clone()),
+    };
+    let mut seeds: Vec<Seed> = names.iter().map(seed).collect();
     seeds.sort_by(|one, other| other.weight.total_cmp(&one.weight).then(one.place.cmp(&other.place)));
     seeds.truncate(NAMES_MAX);
     seeds
@@ -114,7 +124,7 @@ fn named(names: &[NameFound]) -> Vec<Seed> {
 
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
 fn name_weight(name: &NameFound) -> f64 {
-    name.rarity / (name.episodes.max(1) as f64).sqrt()
+    name.likeness * name.rarity / name.episodes.max(1) as f64
 }
 
 fn episode(found: &EpisodeFound, why: Why) -> Seed {
@@ -135,23 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rare_name_weighs_more_and_a_name_within_another_nothing() {
-        let names = [name(1, "york", true, 1, 2.0), name(2, "new york", true, 4, 6.0), name(3, "anna", true, 100, 5.0)];
+    fn a_rare_name_weighs_more_than_a_common_one_and_an_alike_one_less() {
+        let names = [name(2, "new york", 1.0, 4, 6.0), name(3, "anna", 1.0, 100, 5.0), name(4, "york", 0.1, 4, 6.0)];
 
         let seeds = seeds(&names, &[found(1)], &[]);
 
         let places: Vec<Place> = seeds.iter().map(|seed| seed.place).collect();
-        assert_eq!(places, [Place::Name(2), Place::Name(3)]);
-        assert!((seeds[0].weight - 3.0 / 3.5).abs() < 1e-12);
-    }
-
-    #[test]
-    fn common_nouns_count_only_when_nothing_else_does() {
-        let noun = name(1, "airport", false, 3, 2.0);
-
-        assert_eq!(seeds(std::slice::from_ref(&noun), &[], &[]).len(), 1);
-        let beside = seeds(&[noun, name(2, "anna", true, 1, 1.0)], &[], &[]);
-        assert_eq!(beside.iter().map(|seed| seed.place).collect::<Vec<_>>(), [Place::Name(2)]);
+        assert_eq!(places, [Place::Name(2), Place::Name(4), Place::Name(3)]);
+        assert!((seeds[0].weight - 1.5 / 1.7).abs() < 1e-12);
     }
 
     #[test]
@@ -160,7 +161,7 @@ mod tests {
             seeds.iter().filter(|seed| matches!(seed.place, Place::Episode(_))).map(|seed| seed.weight).sum()
         };
 
-        let beside = seeds(&[name(1, "anna", true, 1, 1.0)], &[found(1)], &[found(2)]);
+        let beside = seeds(&[name(1, "anna", 1.0, 1, 1.0)], &[found(1)], &[found(2)]);
         let alone = seeds(&[], &[found(1)], &[found(2)]);
 
         assert!((weight(&beside) - EPISODES_PART).abs() < 1e-12);
@@ -169,8 +170,8 @@ mod tests {
         assert!(seeds(&[], &[], &[]).is_empty());
     }
 
-    fn name(name_id: i64, key: &str, is_name: bool, episodes: usize, rarity: f64) -> NameFound {
-        NameFound { name_id, key: key.to_owned(), is_name, episodes, rarity }
+    fn name(name_id: i64, key: &str, likeness: f64, episodes: usize, rarity: f64) -> NameFound {
+        NameFound { name_id, key: key.to_owned(), likeness, episodes, rarity }
     }
 
     fn found(number: u8) -> EpisodeFound {

@@ -10,7 +10,8 @@ UPDATE store SET next_revision = max(next_revision, (SELECT coalesce(max(row_id)
 CREATE TABLE names (
     name_id   INTEGER PRIMARY KEY,
     key       TEXT    NOT NULL UNIQUE,
-    is_sought INTEGER NOT NULL CHECK (is_sought IN (0, 1))
+    is_sought INTEGER NOT NULL CHECK (is_sought IN (0, 1)),
+    sort      INTEGER NOT NULL CHECK (sort BETWEEN 0 AND 3)
 ) STRICT;
 
 ALTER TABLE kg_nodes ADD COLUMN name_id INTEGER REFERENCES names (name_id);
