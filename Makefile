@@ -62,8 +62,7 @@ bench: models ## measure beside the Python peers, print ratios
 	@scripts/setup.sh demo bench
 	@scripts/bench.sh
 
-bench-recall: ## multi-hop recall on a question set (PERCEPT_MULTIHOP_DATA), one line per method
-	@scripts/setup.sh build
+bench-recall: build ## multi-hop recall on a question set (PERCEPT_MULTIHOP_DATA), one line per method
 	@scripts/bench_recall.sh
 
 golden: models ## rewrite the expected timelines under tests/golden

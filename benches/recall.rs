@@ -47,8 +47,16 @@ const ROUNDS: usize = 20;
 const PLACES: [&str; 8] =
     ["Kitchen", "Garden", "Office", "Riverside Park", "Old Town Library", "Workshop", "Station", "Café Blum"];
 const PEOPLE: [&str; 10] = [
-    "Ann Lee", "Bob Miller", "Carla Gomez", "David Okafor", "Emil Sørensen", "Fatima Haddad", "Greta Holm", "Hiro Tanaka",
-    "Ines Costa", "Jonas Weber",
+    "Ann Lee",
+    "Bob Miller",
+    "Carla Gomez",
+    "David Okafor",
+    "Emil Sørensen",
+    "Fatima Haddad",
+    "Greta Holm",
+    "Hiro Tanaka",
+    "Ines Costa",
+    "Jonas Weber",
 ];
 const SOUNDS: [&str; 10] =
     ["Speech", "Dog", "Music", "Vehicle", "Bird", "Water", "Typing", "Door", "Laughter", "Siren"];
@@ -135,7 +143,12 @@ fn recall_all(dir: &Path, episodes: u32) -> Vec<f64> {
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small counts"
+)]
 fn report(name: &str, times: &[f64]) {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);

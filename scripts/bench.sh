@@ -21,7 +21,7 @@ unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
 say "machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, $(rustc --version)"
 say "percept's benches"
-cargo bench --locked --bench log_mel --bench yamnet --bench clip --bench vectors | tee >(grep '^bench ' >> "$results")
+cargo bench --locked --bench log_mel --bench yamnet --bench clip --bench vectors --bench search --bench recall | tee >(grep '^bench ' >> "$results")
 for peer in benches/peers/*.py; do
     say "peer: $peer"
     if ! var/bench/venv/bin/python "$peer" | tee >(grep '^bench ' >> "$results"); then say "$peer could not run: left out"; fi

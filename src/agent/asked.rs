@@ -8,6 +8,7 @@ use crate::agent::moments;
 use crate::agent::moments::MomentFolder;
 use crate::agent::pipeline::Product;
 use crate::agent::recorder::Recorder;
+use crate::config::Loaded;
 use crate::domain::episode::Metadata;
 use crate::domain::id::BootId;
 use crate::domain::id::SessionId;
@@ -16,10 +17,8 @@ use crate::domain::time::Clock as _;
 use crate::domain::time::LiveClock;
 use crate::domain::time::SystemClock;
 use crate::episodes::moment::Moment;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
-use std::path::Path;
 
 /// Which sensor such a moment is filed under.
 const SOURCE: &str = "moment:asked";
@@ -28,11 +27,12 @@ const SOURCE: &str = "moment:asked";
 ///
 /// # Errors
 /// When the store cannot be had or the row not be committed.
-pub fn store(capture: Capture, data_dir: &Path) -> anyhow::Result<serde_json::Value> {
+pub fn store(capture: Capture, loaded: &Loaded) -> anyhow::Result<serde_json::Value> {
     let clock = LiveClock::new();
     clock.set_quality(clock_source::quality(clock.wall()));
     let now = clock.stamp();
-    let store = Store::open(data_dir, &OpenOptions { holder: "percept capture".to_owned(), ..OpenOptions::default() })?;
+    let data_dir = loaded.data_dir.as_path();
+    let store = Store::open(data_dir, &loaded.open_options("percept capture"))?;
     let owner = identity::Capture {
         device_id: store.identity().device_id.clone(),
         session_id: SessionId::new(uuid::Uuid::new_v4().to_string()),

@@ -3,7 +3,6 @@
 //! In: the store, the present moment, how far back each part looks, and who recalls. Out: the [`Situation`] that
 //! [`crate::recall::context`] words. Never: raises strength; a look at the present is no search.
 
-use crate::domain::id::EpisodeId;
 use crate::domain::modality::Modality;
 use crate::domain::time::Timestamp;
 use crate::memory::error::StoreError;
@@ -24,9 +23,6 @@ const LOOKED_AT_MAX: usize = 200;
 
 /// Sounds, scenes and memories handed on; the budget decides how many are told.
 const LIST_MAX: usize = 20;
-
-/// Episodes that [`plain_recall`] looks through.
-const PLAIN_RECALL_MAX: usize = 2_000;
 
 /// How far back each part looks, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,37 +132,6 @@ fn noticed(episodes: &[StoredEpisode]) -> Vec<Noticed> {
 fn cue(people: &[Person], place: Option<&Whereabouts>) -> String {
     let names = people.iter().map(|person| person.name.clone());
     names.chain(place.and_then(|place| place.place.clone())).collect::<Vec<_>>().join(", ")
-}
-
-/// Wiring point: stands in for the recall of DESIGN section 5. Episodes about a person or a place that the cue names, then
-/// those that hold all its words; the newest first, what is going on now included.
-///
-/// # Errors
-/// When the store cannot be read.
-pub fn plain_recall(reader: &Reader, cue: &str, limit: usize) -> anyhow::Result<Vec<StoredEpisode>> {
-    let newest = EpisodeFilter { order: Order::NewestFirst, ..EpisodeFilter::default() };
-    let mut found: Vec<StoredEpisode> = Vec::new();
-    let mut ids: BTreeSet<EpisodeId> = BTreeSet::new();
-    let mut add = |rows: Vec<StoredEpisode>| found.extend(rows.into_iter().filter(|row| ids.insert(row.episode.id)));
-    for name in cue.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let about = EpisodeFilter { person: Some(name.to_owned()), limit: Some(limit), ..newest.clone() };
-        add(reader.episodes(&about)?);
-        let at = EpisodeFilter { place: Some(name.to_owned()), limit: Some(limit), ..newest.clone() };
-        add(reader.episodes(&at)?);
-    }
-    let words: Vec<String> = cue
-        .split(|letter: char| !letter.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    let has_all = |row: &StoredEpisode| {
-        let content = row.episode.content.to_lowercase();
-        !words.is_empty() && words.iter().all(|word| content.contains(word.as_str()))
-    };
-    let rows = reader.episodes(&EpisodeFilter { limit: Some(PLAIN_RECALL_MAX), ..newest })?;
-    add(rows.into_iter().filter(has_all).collect());
-    found.truncate(limit);
-    Ok(found)
 }
 
 fn text(value: Option<&Value>) -> Option<String> {

@@ -28,6 +28,7 @@ pub mod pipeline;
 pub mod places;
 pub mod power;
 pub mod queue;
+pub mod recall;
 pub mod reconcile;
 pub mod record;
 pub mod recorder;

@@ -134,7 +134,7 @@ pub fn look(
     if let Some(text) = text.filter(|_| models.contains(&setting.meaning.model_id)) {
         match embed(text, setting.meaning, setting.now) {
             Ok(vector) => vectors.push(vector),
-            Err(error) => notes.push(format!("only words are compared, not their meaning: {error:#}")),
+            Err(error) => notes.push(without_meaning(&error)),
         }
     }
     let query = SearchQuery {
@@ -175,13 +175,8 @@ fn embed(text: &str, meaning: Meaning<'_>, now: Stamp) -> anyhow::Result<QueryVe
 /// As [`look`].
 pub fn alone(request: &Request, loaded: &Loaded, holder: &str, now: Stamp) -> anyhow::Result<Answer> {
     let reader = Reader::open(&loaded.data_dir)?;
-    let config = &loaded.config;
-    let tower = || {
-        let tower = models::text_tower(config, &loaded.models_dir(), machine::memory_bytes())?;
-        tower.context("no CLIP model is configured")
-    };
-    let meaning = Meaning { model_id: ModelId::new(config.clip.model.clone()), tower: Box::new(tower) };
-    let setting = Setting { marks: config.search.clone(), now, raised: BTreeMap::new(), meaning };
+    let marks = loaded.config.search.clone();
+    let setting = Setting { marks, now, raised: BTreeMap::new(), meaning: own_meaning(loaded) };
     let (hits, mut notes) = look(&reader, &mut Similarity::open(&loaded.data_dir), request, setting)?;
     // A writer may want to move the file's end, which a reader would hold back.
     drop(reader);
@@ -192,6 +187,38 @@ pub fn alone(request: &Request, loaded: &Loaded, holder: &str, now: Stamp) -> an
         notes.push(format!("the strength of what was found stays as it was: {error:#}"));
     }
     Ok(answer(&hits, notes))
+}
+
+/// A text tower of this process, loaded when it is first needed.
+fn own_meaning(loaded: &Loaded) -> Meaning<'_> {
+    let tower = || {
+        let tower = models::text_tower(&loaded.config, &loaded.models_dir(), machine::memory_bytes())?;
+        tower.context("no CLIP model is configured")
+    };
+    Meaning { model_id: ModelId::new(loaded.config.clip.model.clone()), tower: Box::new(tower) }
+}
+
+/// The vector of a text, when the store has vectors it could be compared with; a note says when there is none although it
+/// has.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn vector_of_text(
+    text: &str,
+    reader: &Reader,
+    loaded: &Loaded,
+    now: Stamp,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Option<QueryVector>> {
+    let meaning = own_meaning(loaded);
+    if text.trim().is_empty() || !reader.spaces()?.iter().any(|space| space.model_id == meaning.model_id) {
+        return Ok(None);
+    }
+    Ok(embed(text, meaning, now).inspect_err(|error| notes.push(without_meaning(error))).ok())
+}
+
+fn without_meaning(error: &anyhow::Error) -> String {
+    format!("only words are compared, not their meaning: {error:#}")
 }
 
 fn raise(data_dir: &Path, holder: &str, ids: Vec<EpisodeId>) -> anyhow::Result<()> {

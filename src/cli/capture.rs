@@ -61,7 +61,7 @@ fn make(capture: Capture, shared: &Shared, io: &mut Io<'_>) -> anyhow::Result<u8
     let loaded = shared.load_config()?;
     let answer: serde_json::Value = match agent::find(&loaded)? {
         Some(client) => client.post("/v1/capture", &capture)?,
-        None => asked::store(capture, &loaded.data_dir)?,
+        None => asked::store(capture, &loaded)?,
     };
     if shared.format != Format::Table {
         output::print_json(io.out, &answer)?;

@@ -2,6 +2,7 @@
 
 use crate::agent::context;
 use crate::agent::context::Windows;
+use crate::agent::recall;
 use crate::cli::Io;
 use crate::cli::Shared;
 use crate::cli::output;
@@ -51,7 +52,9 @@ pub fn run(args: &Args, shared: &Shared, io: &mut Io<'_>) -> anyhow::Result<u8> 
     let reader = Reader::open(&loaded.data_dir)?;
     let now = io.clock.utc();
     let about = args.about.as_deref().map(str::trim).filter(|about| !about.is_empty());
-    let situation = context::look(&reader, now, &windows, about, &mut context::plain_recall)?;
+    let stamp = io.clock.stamp();
+    let mut recall = |reader: &Reader, cue: &str, limit| recall::episodes(cue, limit, reader, &loaded, stamp);
+    let situation = context::look(&reader, now, &windows, about, &mut recall)?;
     output::print_json(io.out, &assemble(&situation, now, &TimeZone::system(), args.tokens, about.is_some()))?;
     Ok(0)
 }

@@ -21,7 +21,6 @@ use crate::memory::forget::Order;
 use crate::memory::forget::Round;
 use crate::memory::forget::Subject;
 use crate::memory::reader::Reader;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
 use anyhow::Context as _;
@@ -147,7 +146,7 @@ fn carry_out(order: Order, loaded: &Loaded) -> anyhow::Result<Report> {
 }
 
 fn alone(order: Order, loaded: &Loaded) -> anyhow::Result<Report> {
-    let options = OpenOptions { holder: "percept forget".to_owned(), ..OpenOptions::default() };
+    let options = loaded.open_options("percept forget");
     let writer = Writer::spawn(Store::open(&loaded.data_dir, &options)?, Box::new(SystemClock::new()))?;
     let folder = MomentFolder::new(&loaded.data_dir);
     moments::reconcile(&folder, &writer)?;

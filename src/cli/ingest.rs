@@ -73,7 +73,7 @@ fn open(file: &str) -> anyhow::Result<(Box<dyn Read>, Option<u64>)> {
 fn alone(args: &Args, loaded: &Loaded, input: Box<dyn Read>, told: &mut Told, io: &mut Io<'_>) -> anyhow::Result<()> {
     let now = Stamp { monotonic_ms: io.clock.monotonic_ms(), utc: io.clock.utc(), quality: ClockQuality::Unset };
     let sentences = if args.without_vectors { None } else { sentences(loaded, io)? };
-    ingest::alone(&loaded.data_dir, "percept ingest", input, sentences, now, &mut |report, read| {
+    ingest::alone(loaded, "percept ingest", input, sentences, now, &mut |report, read| {
         told.take(report, read, io);
     })
 }

@@ -3,7 +3,6 @@
 //! A client starts the command and talks to it; nothing else may stand on standard output. Log lines go to standard error.
 
 mod backend;
-mod stand_in;
 
 use crate::cli::Shared;
 use crate::integrations::mcp::server::Server;

@@ -29,6 +29,7 @@ pub mod mute;
 pub mod output;
 pub mod progress;
 pub mod prune;
+pub mod recall;
 pub mod reconcile;
 pub mod record;
 pub mod replay;
@@ -112,6 +113,8 @@ enum Command {
     Episodes(episodes::Args),
     /// Find episodes by words, by likeness, and by what is known of them; the best first
     Search(search::Args),
+    /// Bring back what comes to mind: names lead on to what is connected, time words limit the time
+    Recall(recall::Args),
     /// List who was where, what was heard and seen where, and what was told, as of any instant
     Facts(facts::Args),
     /// Tell of a day, a place or a person in a few sentences, and remember that
@@ -182,6 +185,7 @@ fn dispatch(cli: &Cli, io: &mut Io<'_>) -> anyhow::Result<u8> {
         Command::Mcp => mcp::run(&cli.shared),
         Command::Episodes(args) => episodes::run(args, &cli.shared, io),
         Command::Search(args) => search::run(args, &cli.shared, io),
+        Command::Recall(args) => recall::run(args, &cli.shared, io),
         Command::Facts(args) => facts::run(args, &cli.shared, io),
         Command::Gist(args) => gist::run(args, &cli.shared, io),
         Command::Show(args) => show::run(args, &cli.shared, io),

@@ -11,7 +11,6 @@ use crate::domain::time::ClockQuality;
 use crate::domain::time::SystemClock;
 use crate::domain::time::Timestamp;
 use crate::memory::removal::PRUNE_ROWS_MAX;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
 use anyhow::Context as _;
@@ -55,7 +54,7 @@ pub fn run(shared: &Shared, io: &mut Io<'_>) -> anyhow::Result<u8> {
 
 fn alone(loaded: &Loaded, now: Timestamp) -> anyhow::Result<u64> {
     crate::memory::reader::Reader::open(&loaded.data_dir)?;
-    let options = OpenOptions { holder: "percept prune".to_owned(), ..OpenOptions::default() };
+    let options = loaded.open_options("percept prune");
     let writer = Writer::spawn(Store::open(&loaded.data_dir, &options)?, Box::new(SystemClock::new()))?;
     let mut removed = 0;
     loop {

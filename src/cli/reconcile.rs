@@ -15,7 +15,6 @@ use crate::config::Loaded;
 use crate::domain::time::SystemClock;
 use crate::memory::media_check::Listed;
 use crate::memory::reader::Reader;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
 use anyhow::Context as _;
@@ -62,7 +61,7 @@ fn look(loaded: &Loaded, is_live: bool) -> anyhow::Result<Findings> {
 fn mend(client: Option<&Client>, loaded: &Loaded) -> anyhow::Result<Mended> {
     let mut total = Mended::default();
     let Some(client) = client else {
-        let options = OpenOptions { holder: "percept reconcile".to_owned(), ..OpenOptions::default() };
+        let options = loaded.open_options("percept reconcile");
         let writer = Writer::spawn(Store::open(&loaded.data_dir, &options)?, Box::new(SystemClock::new()))?;
         let folder = MomentFolder::new(&loaded.data_dir);
         loop {

@@ -159,9 +159,20 @@ impl Conditions {
     }
 
     fn metadata(&mut self, key: &str, value: &str) {
-        self.values.push(Value::from(key.to_owned()));
-        self.values.push(Value::from(value.to_owned()));
-        self.values.push(value.parse::<f64>().map_or(Value::Null, Value::from));
+        let other_spelling = match key {
+            "rms_db" => "rmsDb",
+            "rmsDb" => "rms_db",
+            _ => key,
+        };
+        if other_spelling == key {
+            self.mention(&format!("\"{key}\""), key);
+        }
+        let number = value.parse::<f64>().ok();
+        if number.is_none() {
+            self.mention(value, value);
+        }
+        self.values.extend([key, other_spelling, value].map(|text| Value::from(text.to_owned())));
+        self.values.push(number.map_or(Value::Null, Value::from));
         let last = self.values.len();
         let is = |value: &str| {
             let (text, number) = (last - 1, last);
@@ -173,12 +184,22 @@ impl Conditions {
         };
         self.parts.push(format!(
             "CASE WHEN json_valid(e.metadata) THEN EXISTS (SELECT 1 FROM json_each(e.metadata) AS m
-               WHERE m.key = ?{} AND ({} OR CASE m.type WHEN 'array' THEN
+               WHERE m.key IN (?{}, ?{}) AND ({} OR CASE m.type WHEN 'array' THEN
                  EXISTS (SELECT 1 FROM json_each(m.value) AS v WHERE {}) ELSE 0 END)) ELSE 0 END",
+            last - 3,
             last - 2,
             is("m"),
             is("v")
         ));
+    }
+
+    /// Only metadata in which this stands at all: much cheaper than reading their JSON. Letters and digits have one other
+    /// spelling in JSON, `\u…`; anything else has more, and is not looked for.
+    fn mention(&mut self, quoted: &str, plain: &str) {
+        if !plain.is_empty() && plain.chars().all(|letter| letter.is_ascii_alphanumeric() || "_- .".contains(letter)) {
+            self.values.push(Value::from(quoted.to_owned()));
+            self.parts.push(format!("(instr(e.metadata, ?{}) > 0 OR instr(e.metadata, '\\u') > 0)", self.values.len()));
+        }
     }
 
     /// The `WHERE` of them, or nothing.

@@ -265,6 +265,7 @@ fn candidates(fits: &[EpisodeFound], ranks: Vec<(EpisodeId, f64)>, begun: &BTree
     parts.extend(fits.into_iter().map(|(id, words)| (id, 0.0, words)));
     let mut candidates: Vec<Candidate> = parts
         .into_iter()
+        .filter(|(_, rank, words)| *rank > 0.0 || *words > 0.0)
         .map(|(id, rank, words)| {
             let score = fusion::score(arrived(&id, rank), best, words);
             Candidate { id, rank, words, score }
@@ -289,7 +290,7 @@ fn best(
             break;
         }
         let Some(row_id) = row_of(connection, candidate.id)? else { continue };
-        if !allowed.contains(row_id) || !allowed.passes_metadata(connection, row_id)? {
+        if !allowed.contains(row_id) {
             continue;
         }
         let Some(episode) = load(connection, row_id)?.filter(|stored| asked.is_at(stored.episode.timestamp)) else {

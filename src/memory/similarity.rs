@@ -28,6 +28,7 @@ use crate::domain::id::ModelId;
 use crate::memory::embedding::KINDS;
 use crate::memory::error::StoreError;
 use crate::memory::similarity::graph::Graph;
+use crate::memory::similarity::graph::Near;
 use crate::memory::similarity::quantise::Query;
 use crate::memory::similarity::rows::Rows;
 use crate::memory::similarity::scan::Best;
@@ -57,6 +58,9 @@ const EFFORT: usize = 64;
 
 /// Beyond the wanted rows so many are compared in full, because codes alone may swap close ones.
 const SPARE: usize = 22;
+
+/// Who wants more than this many rows gets them by a scan: a graph would have to look at as many nodes in each segment.
+const GRAPH_LIMIT_MAX: usize = 1_024;
 
 /// Rows asked to learn how much a filter lets through, and from how many blocks of the sidecar they are.
 const SAMPLE: usize = 256;
@@ -166,7 +170,7 @@ impl Similarity {
         scan::tail(search, covered, &mut best)?;
         let rows = opened.rows.as_ref().map_or(0, Rows::len);
         let mut above = 0;
-        if rows > self.exact_rows_max && !opened.is_selective(search) {
+        if rows > self.exact_rows_max && search.limit <= GRAPH_LIMIT_MAX && !opened.is_selective(search) {
             opened.list(search.key, &folder, &store_id);
             above = opened.graphs(search, &mut best)?;
         }
@@ -250,24 +254,40 @@ impl Opened {
 
     /// Adds the best rows the graphs find. Returns the row number up to which they know all.
     fn graphs(&self, search: &Search<'_>, best: &mut Best) -> rusqlite::Result<i64> {
-        let count = search.limit.saturating_add(SPARE);
+        let wanted = search.limit.saturating_add(SPARE);
+        let mut buffer = Vec::new();
+        // Graphs also know rows that are no longer in the store: while those take the place of living ones, more are asked for.
+        for factor in [1, 2, 4, 8, 16] {
+            let count = wanted.saturating_mul(factor);
+            let found = self.ask_graphs(search, count);
+            let (mut asked, mut alive) = (0, 0);
+            for near in found.into_iter().take(count) {
+                let (row_id, episode) = graph::rows_of(near.key);
+                asked += 1;
+                if let Some(cosine) = scan::exact(search, row_id, &mut buffer)? {
+                    alive += 1;
+                    best.put(Ranked { cosine, episode });
+                }
+            }
+            if alive >= wanted || asked < count {
+                break;
+            }
+        }
+        Ok(self.segments.last().map_or(0, |segment| segment.manifest.upto))
+    }
+
+    /// About the nearest `count` of each graph, nearest first.
+    fn ask_graphs(&self, search: &Search<'_>, count: usize) -> Vec<Near> {
+        let codes = search.query.codes();
         let mut found = Vec::new();
         for Segment { graph, .. } in &self.segments {
-            let codes = search.query.codes();
             found.extend(match search.allowed {
                 None => graph.nearest(codes, count, EFFORT),
                 Some(allowed) => graph.nearest_allowed(codes, count, EFFORT, &|key| allowed(graph::rows_of(key).1)),
             });
         }
         neighbours::nearest_first(&mut found);
-        let mut buffer = Vec::new();
-        for near in found.into_iter().take(count.saturating_mul(2)) {
-            let (row_id, episode) = graph::rows_of(near.key);
-            if let Some(cosine) = scan::exact(search, row_id, &mut buffer)? {
-                best.put(Ranked { cosine, episode });
-            }
-        }
-        Ok(self.segments.last().map_or(0, |segment| segment.manifest.upto))
+        found
     }
 }
 

@@ -65,6 +65,12 @@ impl Standing {
         Self { strength, ..self }
     }
 
+    /// The score without any relevance, 0–3.
+    #[must_use]
+    pub fn worth(self) -> f64 {
+        self.score(0.0, 0.0).total
+    }
+
     /// The score of an episode whose words fit by `words` and that is alike by `likeness`, each 0–1.
     #[must_use]
     pub fn score(self, words: f64, likeness: f64) -> Score {

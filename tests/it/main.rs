@@ -47,6 +47,8 @@ mod pagerank;
 mod places;
 /// Crowds of devices and floods of advertisements.
 mod presence;
+/// Recall through the command line.
+mod recall;
 /// Documents, rows and media that disagree.
 mod reconcile;
 /// From a recorded session to remembered episodes, through the command line.

@@ -6,31 +6,30 @@ use crate::agent::ingest::feed;
 use crate::agent::moments;
 use crate::agent::moments::MomentFolder;
 use crate::agent::sentences::Sentences;
+use crate::config::Loaded;
 use crate::domain::id::EpisodeId;
 use crate::domain::time::Stamp;
 use crate::domain::time::SystemClock;
 use crate::memory::error::StoreError;
-use crate::memory::store::OpenOptions;
 use crate::memory::store::Store;
 use crate::memory::writer::Writer;
 use anyhow::Context as _;
 use std::io::Read;
-use std::path::Path;
 
-/// Takes in every line of `input`, into the store in `data_dir`, which is made if it is not there. `holder` is how the
+/// Takes in every line of `input`, into the store of the config, which is made if it is not there. `holder` is how the
 /// program calls itself in the lock; with `sentences` each new episode gets its text vector before the next batch.
 ///
 /// # Errors
 /// When the lock or the store cannot be had; else as [`feed`].
 pub fn alone(
-    data_dir: &Path,
+    loaded: &Loaded,
     holder: &str,
     input: impl Read,
     sentences: Option<Sentences>,
     now: Stamp,
     tell: &mut dyn FnMut(&LineReport, u64),
 ) -> anyhow::Result<()> {
-    let options = OpenOptions { holder: holder.to_owned(), ..OpenOptions::default() };
+    let (data_dir, options) = (loaded.data_dir.as_path(), loaded.open_options(holder));
     let writer = Writer::spawn(Store::open(data_dir, &options)?, Box::new(SystemClock::new()))?;
     let folder = MomentFolder::new(data_dir);
     moments::reconcile(&folder, &writer)?;

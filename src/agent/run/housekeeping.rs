@@ -52,6 +52,9 @@ const BEHIND: f64 = 0.5;
 /// Below this share it has caught up.
 const CAUGHT_UP: f64 = 0.1;
 
+/// How often an unset clock is noted while it lasts, in milliseconds.
+const UNSET_EVERY_MS: i64 = 60_000;
+
 /// The state of the duties.
 pub(super) struct Housekeeping {
     mutes: Mutes,
@@ -70,6 +73,8 @@ pub(super) struct Housekeeping {
     stuck: Vec<String>,
     refusals: u64,
     pub(super) gists: GistWork,
+    unset_since: Option<Stamp>,
+    unset_due_ms: i64,
 }
 
 impl Housekeeping {
@@ -97,6 +102,8 @@ impl Housekeeping {
             stuck: Vec::new(),
             refusals: 0,
             gists: GistWork::new(now),
+            unset_since: None,
+            unset_due_ms: now.monotonic_ms,
         }
     }
 
@@ -124,6 +131,7 @@ impl Segment<'_> {
         self.housekeeping.round_due_ms = now.monotonic_ms + ROUND_MS;
         self.resident.clock.set_quality(clock_source::quality(self.resident.clock.wall()));
         self.apply_mutes(now);
+        self.note_unset_clock(now);
         self.spare(now);
         self.settle(now);
         self.note_trouble(now);
@@ -202,6 +210,29 @@ impl Segment<'_> {
         }
     }
 
+    /// What is captured before anybody set the clock has no certain time: that is coverage of every sensor.
+    fn note_unset_clock(&mut self, now: Stamp) {
+        let is_unset = self.pipeline.stamp(now).quality == ClockQuality::Unset;
+        let house = &mut self.housekeeping;
+        if is_unset {
+            house.unset_since.get_or_insert(now);
+            if now.monotonic_ms < house.unset_due_ms {
+                return;
+            }
+            house.unset_due_ms = now.monotonic_ms + UNSET_EVERY_MS;
+        }
+        let since = if is_unset { house.unset_since } else { house.unset_since.take() };
+        let Some(from) = since.filter(|from| from.monotonic_ms < now.monotonic_ms) else { return };
+        // Both ends as the clock showed them: a correction moves the row as it moves episodes of that time.
+        let to = from.plus_millis(now.millis_since(from));
+        let (state, reason) = (CoverageState::Degraded, CoverageReason::ClockUnset);
+        let detail = Some("nobody had set the clock: times were uncertain".to_owned());
+        let sources: Vec<SourceId> = self.sensors.iter().map(SensorThread::source).collect();
+        for source in sources {
+            self.pipeline.note_coverage(Coverage { source, from, to, state, reason, detail: detail.clone() });
+        }
+    }
+
     fn note_resting(&mut self, from: Stamp, to: Stamp) {
         for source in self.cameras() {
             let detail = Some("perception was behind: pictures went without labels and vectors".to_owned());
@@ -217,6 +248,8 @@ impl Segment<'_> {
 
     /// Ends the stretches that are open: the run stops.
     pub(super) fn end_stretches(&mut self, now: Stamp) {
+        self.housekeeping.unset_due_ms = now.monotonic_ms;
+        self.note_unset_clock(now);
         self.housekeeping.power.finish(now);
         self.note_stretches();
         if let Some(from) = self.housekeeping.behind_since.take() {

@@ -12,10 +12,13 @@ use crate::agent::ingest::LineReport;
 use crate::agent::ingest::Outcome;
 use crate::agent::machine;
 use crate::agent::models;
+use crate::agent::recall;
+use crate::agent::recall::Question;
+use crate::agent::search;
+use crate::agent::search::Request;
 use crate::agent::sentences::Sentences;
 use crate::cli::agent;
 use crate::cli::ingest::Remote;
-use crate::cli::mcp::stand_in;
 use crate::cli::when;
 use crate::cli::when::Edge;
 use crate::config::Loaded;
@@ -27,9 +30,10 @@ use crate::domain::time::Timestamp;
 use crate::integrations::mcp::Answer;
 use crate::integrations::mcp::Backend;
 use crate::integrations::mcp::params;
-use crate::memory::detail::Edge as FactRow;
+use crate::memory::facts::FactQuery;
+use crate::memory::facts::StoredFact;
+use crate::memory::facts::When;
 use crate::memory::query::EpisodeFilter;
-use crate::memory::query::StoredEpisode;
 use crate::memory::reader::Reader;
 use crate::recall::context::TOKENS_DEFAULT;
 use crate::recall::context::assemble;
@@ -85,37 +89,55 @@ impl Memory {
         })
     }
 
-    /// Wiring point: `Reader::search`, or `/v1/search` of the running agent, which also raises strength.
     fn search_episodes(&self, query: &params::SearchEpisodes) -> anyhow::Result<Value> {
-        let filter = self.filter(query)?;
-        let text = query.text.as_deref().unwrap_or_default();
-        anyhow::ensure!(
-            !text.trim().is_empty() || filter != EpisodeFilter::default(),
-            "nothing to search for: give `text`, or a filter such as `since` or `person`"
-        );
-        let found = stand_in::search(&self.reader()?, text, &filter, params::limit(query.limit))?;
-        Ok(json!({"episodes": found.iter().map(episode).collect::<Vec<_>>()}))
+        let request = Request {
+            text: query.text.clone(),
+            filter: self.filter(query)?,
+            limit: params::limit(query.limit),
+            peek: query.peek,
+            ..Request::default()
+        };
+        let answer: search::Answer = match agent::find(&self.loaded)? {
+            Some(client) => client.post("/v1/search", &request)?,
+            None => search::alone(&request, &self.loaded, "percept mcp", self.clock.stamp())?,
+        };
+        Ok(json!({"episodes": answer.episodes.iter().map(told_episode).collect::<Vec<_>>(), "notes": answer.notes}))
     }
 
-    /// Wiring point: `Reader::recall`.
     fn recall_episodes(&self, query: &params::Recall) -> anyhow::Result<Value> {
         anyhow::ensure!(!query.text.trim().is_empty(), "nothing to recall: `text` is empty");
-        let found = context::plain_recall(&self.reader()?, &query.text, params::limit(query.limit))?;
-        Ok(json!({"episodes": found.iter().map(episode).collect::<Vec<_>>()}))
+        let question = Question::new(&query.text, params::limit(query.limit));
+        let (recollection, notes) = recall::recall(question, &self.reader()?, &self.loaded, self.clock.stamp())?;
+        let episodes: Vec<Value> =
+            recollection.found.iter().map(|recalled| told_episode(&recalled.episode.fields())).collect();
+        Ok(json!({"episodes": episodes, "notes": notes}))
     }
 
-    /// Wiring point: `Reader::facts`.
     fn list_facts(&self, query: &params::Facts) -> anyhow::Result<Value> {
-        let as_of = self.time(query.as_of.as_ref(), Edge::Start)?;
-        let found = stand_in::facts(&self.reader()?, query.entity.as_deref(), as_of, params::limit(query.limit))?;
-        Ok(json!({"facts": found.iter().map(fact).collect::<Vec<_>>()}))
+        let when = match self.time(query.as_of.as_ref(), Edge::Start)? {
+            Some(instant) => When::At(instant),
+            None => When::Ever,
+        };
+        let wanted =
+            FactQuery { entity: query.entity.clone(), relation: None, when, limit: params::limit(query.limit) };
+        let found = self.reader()?.find_facts(&wanted)?;
+        if let Some(entity) = query.entity.as_ref().filter(|_| found.entities.is_empty()) {
+            let hint = match found.suggestions.as_slice() {
+                [] => "call it without `entity` to see what is".to_owned(),
+                names => format!("did you mean {}?", names.join(", ")),
+            };
+            anyhow::bail!("nothing is known of {entity:?}; {hint}");
+        }
+        Ok(json!({"facts": found.facts.iter().map(told_fact).collect::<Vec<_>>()}))
     }
 
     fn look_around(&self, query: &params::Context) -> anyhow::Result<Value> {
         let now = self.clock.utc();
         let about = query.about.as_deref().map(str::trim).filter(|about| !about.is_empty());
         let windows = Windows::default();
-        let situation = context::look(&self.reader()?, now, &windows, about, &mut context::plain_recall)?;
+        let stamp = self.clock.stamp();
+        let mut recall = |reader: &Reader, cue: &str, limit| recall::episodes(cue, limit, reader, &self.loaded, stamp);
+        let situation = context::look(&self.reader()?, now, &windows, about, &mut recall)?;
         let tokens = query.tokens.unwrap_or(TOKENS_DEFAULT);
         Ok(assemble(&situation, now, &TimeZone::system(), tokens, about.is_some()))
     }
@@ -123,7 +145,7 @@ impl Memory {
     fn make_moment(&self, moment: Capture) -> anyhow::Result<Value> {
         match agent::find(&self.loaded)? {
             Some(client) => client.post("/v1/capture", &moment),
-            None => asked::store(moment, &self.loaded.data_dir),
+            None => asked::store(moment, &self.loaded),
         }
     }
 
@@ -134,8 +156,14 @@ impl Memory {
         match agent::find(&self.loaded)? {
             Some(client) => ingest::feed(line.as_bytes(), &mut Remote(client), &mut tell)?,
             None => {
-                let dir = &self.loaded.data_dir;
-                ingest::alone(dir, "percept mcp", line.as_bytes(), self.sentences(), self.clock.stamp(), &mut tell)?;
+                ingest::alone(
+                    &self.loaded,
+                    "percept mcp",
+                    line.as_bytes(),
+                    self.sentences(),
+                    self.clock.stamp(),
+                    &mut tell,
+                )?;
             }
         }
         let report = reports.pop().context("nothing was handed in")?;
@@ -197,37 +225,40 @@ fn told(result: anyhow::Result<Value>) -> Answer {
     result.map_err(|error| format!("{error:#}"))
 }
 
-/// What a model needs of an episode.
-fn episode(stored: &StoredEpisode) -> Value {
-    let episode = &stored.episode;
+/// What a model needs of an episode that came as its columns.
+fn told_episode(columns: &Map<String, Value>) -> Value {
+    let column = |name: &str| columns.get(name).cloned().unwrap_or_default();
+    let content = column("content");
     let mut object = json!({
-        "id": episode.id.to_string(),
-        "time": episode.timestamp.to_string(),
-        "modality": episode.modality.as_str(),
-        "tool_name": episode.tool_name,
-        "content": cut(&episode.content, CONTENT_BYTES_MAX),
-        "importance": episode.importance,
+        "id": column("id"),
+        "time": column("time"),
+        "modality": column("modality"),
+        "tool_name": column("tool_name"),
+        "content": cut(content.as_str().unwrap_or_default(), CONTENT_BYTES_MAX),
+        "importance": column("importance"),
     });
-    if episode.ended_at > episode.timestamp {
-        object["ended_at"] = episode.ended_at.to_string().into();
+    let end = column("ended_at").as_i64().filter(|end| Some(*end) > column("timestamp").as_i64());
+    if let Some(end) = end {
+        object["ended_at"] = Timestamp::from_millis(end).to_string().into();
     }
-    let metadata = Value::Object(episode.metadata.clone());
-    if !episode.metadata.is_empty() && metadata.to_string().len() <= METADATA_BYTES_MAX {
+    let metadata = column("metadata");
+    let has_some = metadata.as_object().is_some_and(|metadata| !metadata.is_empty());
+    if has_some && metadata.to_string().len() <= METADATA_BYTES_MAX {
         object["metadata"] = metadata;
     }
     object
 }
 
-fn fact(edge: &FactRow) -> Value {
+fn told_fact(fact: &StoredFact) -> Value {
     json!({
-        "fact": edge.fact,
-        "subject": edge.subject.0,
-        "subject_type": edge.subject.1,
-        "relation": edge.relation,
-        "object": edge.object.0,
-        "object_type": edge.object.1,
-        "valid_from": edge.valid_from.to_string(),
-        "valid_to": edge.valid_to.map(|end| end.to_string()),
+        "fact": fact.fact,
+        "subject": fact.subject.text,
+        "subject_type": fact.subject.kind.as_str(),
+        "relation": fact.relation,
+        "object": fact.object.text,
+        "object_type": fact.object.kind.as_str(),
+        "valid_from": fact.valid_from.to_string(),
+        "valid_to": fact.valid_to.map(|end| end.to_string()),
     })
 }
 

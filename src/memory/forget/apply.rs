@@ -15,9 +15,11 @@ use crate::memory::forget::verdict::Redaction;
 use crate::memory::graph;
 use crate::memory::links;
 use crate::memory::media;
+use crate::memory::mentions;
 use crate::memory::removal;
 use crate::memory::revision;
 use crate::memory::revision::Context;
+use crate::memory::rows;
 use crate::memory::tombstones;
 use crate::memory::tombstones::Grave;
 use rusqlite::Connection;
@@ -113,6 +115,10 @@ impl Applied {
                 context.stored_at.as_millis(),
                 revision::next(connection)?,
             ))?;
+        // The names that its text still has; a trigger took all of them with the old text.
+        if let Some(episode) = rows::load(connection, id)? {
+            mentions::put(connection, &episode)?;
+        }
         let moments = if moment_tells { &mut self.round.moments_removed } else { &mut self.round.moments_redacted };
         moments.extend(hit.moment.clone());
         self.round.episodes_redacted += 1;

@@ -27,6 +27,9 @@ use rusqlite::OptionalExtension;
 /// Neighbours of one vector that are compared in full: enough to find five that accept.
 const NEAR_MAX: usize = 24;
 
+/// Rows a graph is asked for at most, when many of those it knows have been removed from the store.
+const NEAR_ASKED_MAX: usize = 16 * NEAR_MAX;
+
 /// What sorts after every reason of these links.
 const REASON_END: &str = "similar;";
 
@@ -132,11 +135,7 @@ fn near(connection: &Connection, context: &Context<'_>, id: &str) -> rusqlite::R
         context.companion.borrow_mut().catch_up(connection, &space(own.kind))?;
         for kind in KINDS {
             let Some(pair) = Pair::of(own.kind, kind).filter(|pair| can_link(context, *pair)) else { continue };
-            let key = space(kind);
-            let rows = context.companion.borrow_mut().near(connection, &key, &codes, NEAR_MAX)?;
-            for (row_id, _) in rows {
-                found.extend(tie(connection, context, (id, &own), pair, row_id)?);
-            }
+            found.extend(near_in(connection, context, (id, &own, &codes), pair, &space(kind))?);
         }
     }
     Ok(found)
@@ -159,29 +158,52 @@ fn vectors_of(connection: &Connection, id: &str) -> rusqlite::Result<Vec<Own>> {
         .collect()
 }
 
-/// The tie of a vector with the stored one of that number, if that is there, near enough and another episode's.
-fn tie(
+/// The ties of one vector in one space. Graphs also know rows that are no longer in the store; while those take the place of
+/// living ones, more are asked for.
+fn near_in(
     connection: &Connection,
     context: &Context<'_>,
-    (id, own): (&str, &Own),
+    (id, own, codes): (&str, &Own, &[i8]),
     pair: Pair,
-    row_id: i64,
-) -> rusqlite::Result<Option<Tie>> {
+    key: &Key,
+) -> rusqlite::Result<Vec<Tie>> {
+    let mut count = NEAR_MAX;
+    loop {
+        let rows = context.companion.borrow_mut().near(connection, key, codes, count)?;
+        let is_all = rows.len() < count;
+        let (mut found, mut alive, mut gone) = (Vec::new(), 0, Vec::new());
+        for row in rows {
+            match compare(connection, own, row.0)? {
+                None => gone.push(row),
+                Some(_) if alive == NEAR_MAX => {}
+                Some((other, cosine)) => {
+                    alive += 1;
+                    let strength = context.companion.borrow().cuts.strength(pair, cosine);
+                    let other = EpisodeId::parse(&other).ok().filter(|_| other != id);
+                    found.extend(other.zip(strength).map(|(other, strength)| Tie { other, pair, cosine, strength }));
+                }
+            }
+        }
+        context.companion.borrow_mut().gone(key, &gone);
+        if alive == NEAR_MAX || is_all || count >= NEAR_ASKED_MAX {
+            return Ok(found);
+        }
+        count *= 2;
+    }
+}
+
+/// Whose the vector of that number is, and its cosine with this one; `None` when it is no longer there.
+fn compare(connection: &Connection, own: &Own, row_id: i64) -> rusqlite::Result<Option<(String, f64)>> {
     let mut vector = Vec::with_capacity(own.vector.len());
-    let other: Option<String> = connection
+    connection
         .prepare_cached("SELECT episode_id, vector FROM embeddings WHERE row_id = ?1 AND model_id = ?2")?
         .query_row((row_id, own.model_id.as_str()), |row| {
             similarity::decode(row.get_ref(1)?, &mut vector);
-            row.get(0)
+            // A link's score is a cosine: two equal vectors may give 1 and a rounding error more.
+            let cosine = f64::from(similarity::product(&own.vector, &vector)).clamp(-1.0, 1.0);
+            Ok((row.get(0)?, cosine))
         })
-        .optional()?;
-    let Some(other) = other.filter(|other| other != id).and_then(|other| EpisodeId::parse(&other).ok()) else {
-        return Ok(None);
-    };
-    // A link's score is a cosine: two equal vectors may give 1 and a rounding error more.
-    let cosine = f64::from(similarity::product(&own.vector, &vector)).clamp(-1.0, 1.0);
-    let strength = context.companion.borrow().cuts.strength(pair, cosine);
-    Ok(strength.map(|strength| Tie { other, pair, cosine, strength }))
+        .optional()
 }
 
 /// The links by likeness an episode has. One that was made with a lower cut is the weakest there is.

@@ -1,33 +1,31 @@
-//! Which rows pass a filter, and what is known of them without a query.
+//! Which rows pass a filter.
 //!
 //! Each condition is asked by itself, because each has an index that answers it alone; the rows that pass all are what the
-//! answers share. A condition on any value of the metadata has no index and is asked for one row at a time.
+//! answers share. A condition on any value of the metadata has no index: it is asked of the rows that pass the others.
 
 use crate::domain::id::EpisodeId;
-use crate::domain::modality::DecayClass;
-use crate::domain::time::Timestamp;
 use crate::memory::query;
 use crate::memory::query::Conditions;
 use crate::memory::query::EpisodeFilter;
-use crate::recall::score::Standing;
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
-use std::collections::BTreeMap;
 
-/// Up to so many candidates are looked up one by one; beyond, one pass over an index that holds all that is needed is cheaper.
-const LOOKUPS_MAX: usize = 8_192;
+/// Up to so many rows are asked for their metadata one by one; beyond, all rows are in one pass.
+const ASKED_SINGLY_MAX: usize = 4_096;
+
+/// Rows between the first and the last of a set up to which it is kept as bits, too (8 MiB of them).
+const SPAN_MAX: u64 = 64 << 20;
 
 /// The rows that may be found.
 #[derive(Debug)]
 pub(crate) struct Allowed {
-    /// In order; `None` for all.
-    rows: Option<Vec<i64>>,
+    /// `None` for all.
+    rows: Option<RowSet>,
     without: Option<i64>,
-    metadata: Option<Conditions>,
 }
 
 impl Allowed {
-    /// Those that pass the filter.
+    /// Those that pass the filter, but for one.
     pub(crate) fn of(
         connection: &Connection,
         filter: &EpisodeFilter,
@@ -44,6 +42,9 @@ impl Allowed {
                 break;
             }
         }
+        if !filter.metadata.is_empty() {
+            rows = Some(with_metadata(connection, filter, rows)?);
+        }
         let without = match without {
             Some(id) => connection
                 .prepare_cached("SELECT row_id FROM episodes WHERE id = ?1")?
@@ -54,36 +55,69 @@ impl Allowed {
         if let (Some(rows), Some(without)) = (&mut rows, without) {
             rows.retain(|row_id| *row_id != without);
         }
-        let metadata = EpisodeFilter { metadata: filter.metadata.clone(), ..EpisodeFilter::default() };
-        let metadata = (!metadata.metadata.is_empty()).then(|| query::conditions(&metadata));
-        Ok(Self { rows, without, metadata })
+        Ok(Self { rows: rows.map(RowSet::new), without })
     }
 
     /// Whether every row may be found.
     pub(crate) fn is_all(&self) -> bool {
-        self.rows.is_none() && self.without.is_none() && self.metadata.is_none()
+        self.rows.is_none() && self.without.is_none()
     }
 
-    /// Whether this one may be, as far as indexes tell. The rows that a limit counts are asked for their metadata, too.
+    /// Whether this one may be.
     pub(crate) fn contains(&self, row_id: i64) -> bool {
-        self.without != Some(row_id) && self.rows.as_ref().is_none_or(|rows| rows.binary_search(&row_id).is_ok())
+        self.without != Some(row_id) && self.rows.as_ref().is_none_or(|rows| rows.contains(row_id))
     }
 
-    /// The rows, unless all.
+    /// The rows in order, unless all (but for one).
     pub(crate) fn rows(&self) -> Option<&[i64]> {
-        self.rows.as_deref()
+        self.rows.as_ref().map(|rows| rows.rows.as_slice())
+    }
+}
+
+/// Row numbers, to be asked for one of them very often.
+#[derive(Debug)]
+pub(super) struct RowSet {
+    /// In order.
+    rows: Vec<i64>,
+    /// From the first row on; empty when the rows lie too far apart.
+    bits: Vec<u64>,
+}
+
+impl RowSet {
+    /// Of rows in order.
+    pub(super) fn new(rows: Vec<i64>) -> Self {
+        let mut bits = Vec::new();
+        if let (Some(first), Some(last)) = (rows.first(), rows.last())
+            && last.abs_diff(*first) < SPAN_MAX
+        {
+            bits = vec![0_u64; place(*first, *last).map_or(0, |(word, _)| word + 1)];
+            for row_id in &rows {
+                if let Some((word, bit)) = place(*first, *row_id) {
+                    bits[word] |= 1 << bit;
+                }
+            }
+        }
+        Self { rows, bits }
     }
 
-    /// Whether the row's metadata have the values wanted.
-    pub(crate) fn passes_metadata(&self, connection: &Connection, row_id: i64) -> rusqlite::Result<bool> {
-        let Some(conditions) = &self.metadata else { return Ok(self.without != Some(row_id)) };
-        let mut values = conditions.values().to_vec();
-        values.push(row_id.into());
-        let place = values.len();
-        let sql = format!("SELECT 1 FROM episodes AS e {} AND e.row_id = ?{place}", conditions.sql());
-        let found = connection.prepare_cached(&sql)?.exists(rusqlite::params_from_iter(values))?;
-        Ok(found && self.without != Some(row_id))
+    /// How many rows they are.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
     }
+
+    pub(super) fn contains(&self, row_id: i64) -> bool {
+        let Some(first) = self.rows.first() else { return false };
+        if self.bits.is_empty() {
+            return self.rows.binary_search(&row_id).is_ok();
+        }
+        place(*first, row_id).is_some_and(|(word, bit)| self.bits.get(word).is_some_and(|bits| bits >> bit & 1 == 1))
+    }
+}
+
+/// Word and bit of a row; `None` before the first.
+fn place(first: i64, row_id: i64) -> Option<(usize, u32)> {
+    let offset = u64::try_from(row_id.checked_sub(first)?).ok()?;
+    Some((usize::try_from(offset / 64).ok()?, u32::try_from(offset % 64).ok()?))
 }
 
 /// The filter as filters of one indexed condition each.
@@ -127,69 +161,52 @@ fn passing(connection: &Connection, part: &EpisodeFilter) -> rusqlite::Result<Ve
     Ok(rows)
 }
 
+/// Those of the rows (of all, when `None`) whose metadata have the values wanted.
+fn with_metadata(
+    connection: &Connection,
+    filter: &EpisodeFilter,
+    rows: Option<Vec<i64>>,
+) -> rusqlite::Result<Vec<i64>> {
+    let wanted = EpisodeFilter { metadata: filter.metadata.clone(), ..EpisodeFilter::default() };
+    let few = match rows {
+        Some(rows) if rows.len() <= ASKED_SINGLY_MAX => rows,
+        Some(rows) => return Ok(shared(&rows, &passing(connection, &wanted)?)),
+        None => return passing(connection, &wanted),
+    };
+    let (sql, conditions) = statement(&wanted);
+    let place = conditions.values().len() + 1;
+    let mut statement = connection.prepare_cached(&format!("{sql} AND e.row_id = ?{place}"))?;
+    let mut found = Vec::new();
+    for row_id in few {
+        let values = conditions.values().iter().cloned().chain([row_id.into()]);
+        if statement.exists(rusqlite::params_from_iter(values))? {
+            found.push(row_id);
+        }
+    }
+    Ok(found)
+}
+
 fn shared(one: &[i64], other: &[i64]) -> Vec<i64> {
     let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
     few.iter().copied().filter(|row_id| many.binary_search(row_id).is_ok()).collect()
 }
 
-/// What rows are worth without a query.
-pub(super) struct Standings;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
 
-/// The statement that reads what is needed of all rows from one index.
-pub(super) const ALL: &str =
-    "SELECT row_id, timestamp, decay_class, importance FROM episodes INDEXED BY episodes_by_value";
+    proptest! {
+        #[test]
+        fn a_set_holds_its_rows_and_no_other_whether_they_lie_close_or_far(
+            rows in proptest::collection::btree_set(prop_oneof![-70_i64..300, any::<i64>()], 0..40),
+            asked in proptest::collection::vec(prop_oneof![-70_i64..300, any::<i64>()], 20),
+        ) {
+            let set = RowSet::new(rows.iter().copied().collect());
 
-impl Standings {
-    /// Gives `take` each candidate (every row when `None`) with its capture time.
-    pub(super) fn read(
-        connection: &Connection,
-        candidates: Option<&[i64]>,
-        now: Timestamp,
-        mut take: impl FnMut(i64, i64, Standing),
-    ) -> rusqlite::Result<()> {
-        if let Some(rows) = candidates.filter(|rows| rows.len() <= LOOKUPS_MAX) {
-            let mut statement = connection.prepare_cached(
-                "SELECT e.row_id, e.timestamp, e.decay_class, e.importance, s.strength
-                 FROM episodes AS e LEFT JOIN strength AS s ON s.episode_id = e.id WHERE e.row_id = ?1",
-            )?;
-            for row_id in rows {
-                let mut found = statement.query([row_id])?;
-                if let Some(row) = found.next()? {
-                    let strength = row.get(4)?;
-                    let (row_id, timestamp, standing) = standing(row, now, strength)?;
-                    take(row_id, timestamp, standing);
-                }
-            }
-            return Ok(());
-        }
-        let raised = raised(connection)?;
-        let mut statement = connection.prepare_cached(ALL)?;
-        let mut found = statement.query([])?;
-        while let Some(row) = found.next()? {
-            let row_id: i64 = row.get(0)?;
-            if candidates.is_none_or(|rows| rows.binary_search(&row_id).is_ok()) {
-                let (row_id, timestamp, standing) = standing(row, now, raised.get(&row_id).copied())?;
-                take(row_id, timestamp, standing);
+            for row_id in asked.iter().chain(&rows) {
+                prop_assert_eq!(set.contains(*row_id), rows.contains(row_id), "{}", row_id);
             }
         }
-        Ok(())
     }
-}
-
-fn standing(row: &rusqlite::Row<'_>, now: Timestamp, strength: Option<f64>) -> rusqlite::Result<(i64, i64, Standing)> {
-    let timestamp: i64 = row.get(1)?;
-    // A class that this program does not know fades as fast as one it knows least about.
-    let decay_class = DecayClass::parse(row.get_ref(2)?.as_str()?).unwrap_or(DecayClass::Daily);
-    let age_ms = now.as_millis().saturating_sub(timestamp);
-    Ok((row.get(0)?, timestamp, Standing { age_ms, decay_class, importance: row.get(3)?, strength }))
-}
-
-/// The rows whose strength a search has raised.
-fn raised(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, f64>> {
-    connection
-        .prepare_cached(
-            "SELECT e.row_id, s.strength FROM strength AS s JOIN episodes AS e ON e.id = s.episode_id WHERE s.strength > 1",
-        )?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect()
 }

@@ -9,8 +9,9 @@ use crate::domain::modality::Modality;
 use crate::memory::fixture;
 use crate::memory::fixture::MINUTE_MS;
 use crate::memory::reader::Reader;
-use crate::memory::search::rows::ALL;
 use crate::memory::search::rows::statement;
+use crate::memory::search::standing::ALL;
+use crate::memory::search::standing::GROUP;
 
 fn query(text: &str) -> SearchQuery {
     SearchQuery {
@@ -118,32 +119,43 @@ fn each_filter_leaves_only_what_passes_and_is_applied_before_the_limit() {
     }
 }
 
-/// One match far down among many, with broken metadata around it.
+/// One match is the 5,000th of 100,000 rows that all have the word; 1 % of the metadata is broken in three ways, and the level
+/// is spelled in two.
 #[test]
 fn one_match_among_many_rows_with_broken_metadata_is_found() {
-    let records: Vec<EpisodeRecord> = (0..2_000)
-        .map(|minute| {
-            let (sound_class, rms_db) = if minute == 7 { ("Bark", -20.0) } else { ("Speech", -60.0) };
-            let key = if minute % 2 == 0 { "rms_db" } else { "rmsDb" };
-            sound(minute, "Sound", serde_json::json!({"sound_class": sound_class, key: rms_db}))
-        })
-        .collect();
-    let dir = store(records);
+    let dir = store(Vec::new());
     let connection = fixture::connection(dir.path());
     connection
         .execute_batch(
-            r#"UPDATE episodes SET metadata = '{"rms_db": ' WHERE row_id % 100 = 1;
-               UPDATE episodes SET metadata = '[1]' WHERE row_id % 100 = 2;
-               UPDATE episodes SET metadata = '{"rms_db": "loud", "sound_class": 5}' WHERE row_id % 100 = 3;"#,
+            r#"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+               INSERT INTO episodes (id, device_id, store_id, session_id, source, timestamp, ended_at, boot_id, monotonic_ms,
+                 clock_quality, modality, tool_name, content, importance, decay_class, metadata, digest, stored_at, revision)
+               SELECT format('%08x-0000-5000-8000-000000000000', i), 'd', 's', 's', 'microphone:m', i * 1000, i * 1000, 'b',
+                 i, 'gps', 'audio', 't', 'A sound', 6, 'daily',
+                 CASE i % 300 WHEN 1 THEN '{"rms_db": ' WHEN 2 THEN '[1]' WHEN 3 THEN '{"rms_db": "loud", "sound_class": 5}'
+                   ELSE format('{"sound_class": "%s", "%s": %d}', iif(i = 95001, 'Bark', 'Speech'),
+                     iif(i % 2, 'rmsDb', 'rms_db'), iif(i = 95001, -20, -60)) END,
+                 x'', 0, i FROM n"#,
         )
         .unwrap();
     drop(connection);
-    let by = |filter| found(dir.path(), &SearchQuery { filter, limit: 5, ..query("sound") }).len();
+    let by = |text: &str, filter| {
+        let now = Timestamp::from_millis(100_001_000);
+        let ids = hits(dir.path(), &SearchQuery { filter, limit: 5, now, ..query(text) }).into_iter();
+        ids.map(|hit| hit.episode.episode.timestamp.as_millis() / 1_000).collect::<Vec<_>>()
+    };
+    let none = EpisodeFilter::default;
+    let bark = || EpisodeFilter { sound_class: Some("Bark".to_owned()), ..none() };
+    let meta = |key: &str, value: &str| EpisodeFilter { metadata: vec![(key.to_owned(), value.to_owned())], ..none() };
 
-    assert_eq!(by(EpisodeFilter { sound_class: Some("Bark".to_owned()), ..EpisodeFilter::default() }), 1);
-    assert_eq!(by(EpisodeFilter { rms_db_min: Some(-30.0), ..EpisodeFilter::default() }), 1);
-    let metadata = vec![("sound_class".to_owned(), "Bark".to_owned())];
-    assert_eq!(by(EpisodeFilter { metadata, ..EpisodeFilter::default() }), 1);
+    for text in ["sound", ""] {
+        assert_eq!(by(text, none()), [100_000, 99_999, 99_998, 99_997, 99_996], "it is far from the first");
+        assert_eq!(by(text, bark()), [95_001]);
+        assert_eq!(by(text, EpisodeFilter { rms_db_min: Some(-30.0), ..none() }), [95_001]);
+        assert_eq!(by(text, meta("sound_class", "Bark")), [95_001]);
+        assert_eq!(by(text, meta("rms_db", "-20.0")), [95_001], "in either spelling");
+        assert_eq!(by(text, EpisodeFilter { rms_db_max: Some(-61.0), ..none() }), [0_i64; 0]);
+    }
 }
 
 #[test]
@@ -197,33 +209,6 @@ fn an_episode_that_was_returned_three_times_outranks_its_twin() {
 }
 
 #[test]
-fn both_ways_of_reading_standings_agree() {
-    let records: Vec<EpisodeRecord> = (0..50).map(fixture::sound).collect();
-    let first = records[3].episode.id;
-    let dir = store(records);
-    let writer = fixture::writer(dir.path());
-    writer.raise_strength(vec![first]).unwrap();
-    writer.close().unwrap();
-    let connection = fixture::connection(dir.path());
-    let all: Vec<i64> = (1..=50).collect();
-    let read = |candidates: Option<&[i64]>| {
-        let mut rows = Vec::new();
-        let now = Timestamp::from_millis(60 * MINUTE_MS);
-        Standings::read(&connection, candidates, now, |row_id, timestamp, standing| {
-            rows.push((row_id, timestamp, standing.score(0.0, 0.0).total));
-        })
-        .unwrap();
-        rows.sort_by_key(|row| row.0);
-        rows
-    };
-
-    let rows = read(Some(&all));
-
-    assert_eq!(rows.len(), 50);
-    assert_eq!(rows, read(None));
-}
-
-#[test]
 fn every_condition_is_answered_by_an_index() {
     let dir = store(vec![fixture::sound(1)]);
     let connection = fixture::connection(dir.path());
@@ -248,4 +233,163 @@ fn every_condition_is_answered_by_an_index() {
         assert!(plan.contains(index) && !plan.contains("SCAN e "), "{filter:?}: {plan}");
     }
     assert!(plan(ALL, &[]).contains("COVERING INDEX episodes_by_value"), "{}", plan(ALL, &[]));
+    let group: Vec<_> = [0, 0, 0, 0, 0].map(rusqlite::types::Value::from).to_vec();
+    let group = plan(GROUP, &group);
+    assert!(group.contains(
+            "COVERING INDEX episodes_by_value (<expr>=? AND decay_class=? AND importance=? AND <expr>=? AND timestamp>?)"
+        ), "{group}");
+    assert!(!group.contains("TEMP B-TREE"), "the newest come first without sorting: {group}");
+}
+
+/// A store of rows that differ in all a score is made of, each with two vectors of 8 values but for every fifth.
+fn varied(count: u32) -> tempfile::TempDir {
+    let mut random = fixture::seeded(3);
+    let words = ["dog", "cat", "rain", "door", "song"];
+    let mut raised = Vec::new();
+    let mut records = Vec::new();
+    for minute in 0..count {
+        let modality = Modality::ALL[usize::try_from(random() % 8).unwrap()];
+        let mut record = fixture::episode(minute, modality);
+        let word = || words[usize::try_from(random() % 5).unwrap()];
+        record.episode.content = std::iter::repeat_with(word).take(4).collect::<Vec<_>>().join(" ");
+        record.episode.importance = u8::try_from(random() % 11).unwrap();
+        if random().is_multiple_of(3) {
+            record.episode.clock_quality = crate::domain::time::ClockQuality::Unset;
+        }
+        record.episode.metadata.insert("parity".to_owned(), (minute % 2).into());
+        if !random().is_multiple_of(5) {
+            for (number, kind) in [(0, EmbeddingKind::Image), (7, EmbeddingKind::Text)] {
+                record.embeddings.push(crate::domain::episode::Embedding { kind, ..direction(minute + number) });
+            }
+        }
+        if random().is_multiple_of(9) {
+            raised.push(record.episode.id);
+        }
+        records.push(record);
+    }
+    let dir = store(records);
+    let writer = fixture::writer(dir.path());
+    writer.raise_strength(raised).unwrap();
+    writer.close().unwrap();
+    dir
+}
+
+/// One of many directions, in all of which no two are alike.
+fn direction(number: u32) -> crate::domain::episode::Embedding {
+    let mut random = fixture::seeded(u64::from(number) + 100);
+    let values: Vec<f32> = (0..8).map(|_| f32::from(u16::try_from(random() % 2_001).unwrap()) - 1_000.0).collect();
+    let vector = crate::domain::episode::unit_length(&values).unwrap();
+    crate::domain::episode::Embedding { model_id: ModelId::new("m"), kind: EmbeddingKind::Text, vector }
+}
+
+/// The whole ranking, made the plain way: every row is scored.
+fn ranking(dir: &Path, query: &SearchQuery) -> Vec<(String, f64)> {
+    let reader = Reader::open(dir).unwrap();
+    let connection = fixture::connection(dir);
+    let by_words = query.text.as_deref().map_or_else(Vec::new, |text| words::matches(&connection, text).unwrap());
+    let is_open = query.text.is_none() && query.vectors.is_empty();
+    let mut rows = Vec::new();
+    for stored in reader.episodes(&EpisodeFilter { limit: None, ..query.filter.clone() }).unwrap() {
+        let id = stored.episode.id;
+        let row_id: i64 = connection
+            .query_row("SELECT row_id FROM episodes WHERE id = ?1", [id.to_string()], |row| row.get(0))
+            .unwrap();
+        let words = by_words.iter().find(|row| row.0 == row_id).map_or(0.0, |row| row.1);
+        let mut likeness: f64 = 0.0;
+        for own in reader.vectors(id).unwrap() {
+            for asked in &query.vectors {
+                let cosine: f32 = own.vector.iter().zip(asked.vector.iter()).map(|(one, other)| one * other).sum();
+                let marks = query.marks.marks("m", asked.kind, own.kind).unwrap();
+                likeness = likeness.max(marks.likeness(f64::from(cosine)));
+            }
+        }
+        if (is_open || words > 0.0 || likeness > 0.0) && Some(id) != query.without {
+            let standing = score::Standing {
+                age_ms: query.now.millis_since(stored.episode.timestamp),
+                decay_class: stored.episode.decay_class,
+                importance: stored.episode.importance,
+                strength: Some(stored.strength),
+            };
+            rows.push((standing.score(words, likeness).total, stored.episode.timestamp, row_id, id.to_string()));
+        }
+    }
+    rows.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.cmp(&one.1)).then(other.2.cmp(&one.2)));
+    rows.into_iter().map(|(total, _, _, id)| (id, total)).take(query.limit).collect()
+}
+
+#[test]
+fn the_hits_are_the_beginning_of_the_whole_ranking() {
+    let dir = varied(120);
+    let none = EpisodeFilter::default;
+    let filters = [
+        none(),
+        EpisodeFilter { modalities: vec![Modality::Audio, Modality::Social], ..none() },
+        EpisodeFilter { since: Some(Timestamp::from_millis(50 * MINUTE_MS)), ..none() },
+        EpisodeFilter { metadata: vec![("parity".to_owned(), "1".to_owned())], ..none() },
+        EpisodeFilter { decay_class: Some(DecayClass::Procedural), ..none() },
+        EpisodeFilter { session: Some(crate::domain::id::SessionId::new("none")), ..none() },
+    ];
+    let asked = |kind, number| QueryVector { model_id: ModelId::new("m"), kind, vector: direction(number).vector };
+    let mut compared = 0;
+    for now in [60, 4_000].map(|minute| Timestamp::from_millis(minute * MINUTE_MS)) {
+        for filter in &filters {
+            for text in ["", "dog", "cat rain"] {
+                for vectors in [
+                    vec![],
+                    vec![asked(EmbeddingKind::Text, 5)],
+                    vec![asked(EmbeddingKind::Image, 900), asked(EmbeddingKind::Text, 77)],
+                ] {
+                    for limit in [1, 7, 200] {
+                        let query =
+                            SearchQuery { filter: filter.clone(), vectors: vectors.clone(), limit, now, ..query(text) };
+                        let found: Vec<(String, f64)> = hits(dir.path(), &query)
+                            .into_iter()
+                            .map(|hit| (hit.episode.episode.id.to_string(), hit.score.total))
+                            .collect();
+                        let expected = ranking(dir.path(), &query);
+                        assert_eq!(found.len(), expected.len(), "{query:?}");
+                        for (one, other) in found.iter().zip(&expected) {
+                            assert!((one.1 - other.1).abs() < 1e-5, "{query:?}: {one:?} where {other:?} is right");
+                            compared += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 3_000, "{compared}");
+}
+
+#[test]
+fn metadata_are_a_filter_before_the_likest_are_counted() {
+    let dir = varied(60);
+    let vector = QueryVector { model_id: ModelId::new("m"), kind: EmbeddingKind::Text, vector: direction(8).vector };
+    let metadata = vec![("parity".to_owned(), "1".to_owned())];
+    let query = SearchQuery {
+        vectors: vec![vector],
+        filter: EpisodeFilter { metadata, ..EpisodeFilter::default() },
+        limit: 60,
+        ..query("")
+    };
+
+    let found = hits(dir.path(), &query);
+
+    assert!(found.len() > 10, "{}", found.len());
+    assert!(found.iter().all(|hit| hit.episode.episode.metadata["parity"] == 1));
+}
+
+#[test]
+fn strength_that_waits_to_be_written_counts() {
+    let dir = varied(40);
+    let asked = query("dog");
+    let last = hits(dir.path(), &asked).pop().unwrap();
+    assert_eq!(last.score.strength, 0.0);
+
+    let id = last.episode.episode.id;
+    let raised = BTreeMap::from([(id, 1)]);
+    let again = hits(dir.path(), &SearchQuery { raised, ..asked });
+
+    let place = again.iter().position(|hit| hit.episode.episode.id == id).unwrap();
+    assert!((again[place].score.total - last.score.total - 1.0).abs() < 1e-9);
+    assert!(place < again.len() - 1, "{place}");
 }

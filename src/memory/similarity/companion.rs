@@ -120,6 +120,13 @@ impl Companion {
         Ok(self.indexes.get_mut(key).map_or_else(Vec::new, |index| index.near(codes, count)))
     }
 
+    /// These rows of a space are no longer in the store.
+    pub(crate) fn gone(&mut self, key: &Key, rows: &[(i64, i64)]) {
+        if let Some(index) = self.indexes.get_mut(key) {
+            index.gone(rows);
+        }
+    }
+
     fn index(&mut self, connection: &Connection, key: &Key) -> rusqlite::Result<Option<&mut SpaceIndex>> {
         if !self.indexes.contains_key(key) {
             match SpaceIndex::open(connection, &self.dir, &self.store_id, key.clone())? {

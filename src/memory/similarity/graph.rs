@@ -123,6 +123,7 @@ impl Graph {
         if self.len() == 0 {
             return Vec::new();
         }
+        let count = count.min(self.len());
         self.index.change_expansion_search(effort.max(count));
         self.index.search(codes, count).map_or_else(|_| Vec::new(), nears)
     }
@@ -132,7 +133,7 @@ impl Graph {
         if self.len() == 0 {
             return Vec::new();
         }
-        self.index.exact_search(codes, count).map_or_else(|_| Vec::new(), nears)
+        self.index.exact_search(codes, count.min(self.len())).map_or_else(|_| Vec::new(), nears)
     }
 
     /// About the nearest `count` nodes that the filter lets through.
@@ -146,6 +147,7 @@ impl Graph {
         if self.len() == 0 {
             return Vec::new();
         }
+        let count = count.min(self.len());
         self.index.change_expansion_search(effort.max(count));
         self.index.filtered_search(codes, count, allowed).map_or_else(|_| Vec::new(), nears)
     }

@@ -58,6 +58,8 @@ pub(crate) struct SpaceIndex {
     upto: i64,
     /// Keys added since the last commit.
     pending: Vec<u64>,
+    /// Keys that were found to be no longer in the store since the last commit.
+    gone: Vec<u64>,
     unsaved: usize,
     is_behind: bool,
     /// Rows at which the growing segment is ended.
@@ -107,6 +109,7 @@ impl SpaceIndex {
             above: 0,
             upto: 0,
             pending: Vec::new(),
+            gone: Vec::new(),
             unsaved: 0,
             is_behind: false,
             rows_max: segments::rows_max(key.dims),
@@ -205,9 +208,17 @@ impl SpaceIndex {
         found.into_iter().take(count).map(|near| graph::rows_of(near.key)).collect()
     }
 
+    /// These rows are no longer in the store. Once that is committed their numbers never come back.
+    pub(crate) fn gone(&mut self, rows: &[(i64, i64)]) {
+        self.gone.extend(rows.iter().filter_map(|(row_id, episode)| graph::key_of(*row_id, *episode)));
+    }
+
     /// What was added is in the store for good. A segment that is full is ended.
     pub(crate) fn committed(&mut self) -> Result<(), StoreError> {
         self.pending.clear();
+        for key in std::mem::take(&mut self.gone) {
+            self.growing.remove(key);
+        }
         if self.growing.len() < self.rows_max {
             return Ok(());
         }
@@ -222,6 +233,8 @@ impl SpaceIndex {
 
     /// Numbers from `next` on were taken back: they will name other rows.
     pub(crate) fn rolled_back(&mut self, next: i64) {
+        // What was gone may be there again.
+        self.gone.clear();
         while let Some(key) = self.pending.last().copied().filter(|key| graph::rows_of(*key).0 >= next) {
             self.pending.pop();
             self.growing.remove(key);

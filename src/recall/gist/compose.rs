@@ -36,8 +36,8 @@ const TOOLS_TOLD: usize = 3;
 /// Sentences repeated.
 const SENTENCES_TOLD: usize = 3;
 
-/// Sounds below this share of all that was heard are not told, unless they are [`NOTABLE`].
-const SOUND_SHARE_MIN: f64 = 0.03;
+/// Sounds below this share of the one heard most are not told, unless they are [`NOTABLE`].
+const SOUND_SHARE_MIN: f64 = 0.05;
 
 /// Notable sounds told beside those heard longest.
 const NOTABLE_TOLD: usize = 2;
@@ -305,8 +305,8 @@ fn places_of(builder: &GistBuilder, person: &str) -> Vec<(String, u64)> {
 
 fn heard(builder: &GistBuilder) -> String {
     let ranked = builder.sounds.ranked();
-    let total: f64 = ranked.iter().map(|(_, entry)| entry.weight).sum();
-    let is_main = |index: usize, entry: &Entry| index < SOUNDS_TOLD && entry.weight >= SOUND_SHARE_MIN * total;
+    let best = ranked.first().map_or(0.0, |(_, entry)| entry.weight);
+    let is_main = |index: usize, entry: &Entry| index < SOUNDS_TOLD && entry.weight >= SOUND_SHARE_MIN * best;
     let (mut main, mut notable, mut rest) = (Vec::new(), Vec::new(), 0_u64);
     for (index, (class, entry)) in ranked.into_iter().enumerate() {
         if is_main(index, entry) {

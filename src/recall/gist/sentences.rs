@@ -179,7 +179,6 @@ fn likeness(one: &Vector, other: &Vector) -> f64 {
 }
 
 /// `PageRank` over the sentences that resemble each other, the greatest scaled to 1.
-#[expect(clippy::cast_precision_loss, reason = "counts of at most 200 sentences")]
 fn centralities(vectors: &[Vector]) -> Vec<f64> {
     let count = vectors.len();
     let resemblance = |one: usize, other: usize| {

@@ -131,6 +131,19 @@ fn a_stay_whose_end_was_not_seen_lasts_until_the_device_moves_or_falls_silent() 
 }
 
 #[test]
+fn of_a_hundred_sounds_of_equal_share_a_few_are_told() {
+    let mut builder = builder(Subject::Day, DAY, DAY);
+    (0..100).for_each(|number| builder.add(&sound(number * 60, 10, &format!("Sound {number:02}"))));
+
+    let content = builder.finish().unwrap().content;
+
+    assert_eq!(
+        content,
+        "Monday 30 November 2026: heard mostly sound 00 (10 s), sound 01 (10 s), sound 02 (10 s) and sound 03 (10 s)."
+    );
+}
+
+#[test]
 fn nothing_makes_no_gist_and_neither_does_what_says_nothing() {
     assert_eq!(builder(Subject::Day, DAY, DAY).finish(), None);
     let mut quiet = builder(Subject::Day, DAY, DAY);

@@ -450,3 +450,21 @@ fn forgotten_vectors_leave_the_files_beside_the_store_and_the_rest_is_indexed_ag
     assert!(linked > 0, "it was linked when the graph was made again");
     check_bounds(&connection);
 }
+
+/// As `--reprocess` does it: all rows of a session go and come again, several times.
+#[test]
+fn rows_that_were_replaced_many_times_are_linked_as_at_first() {
+    let records = episodes(21, 60);
+    let fresh = Lab::new();
+    records.iter().for_each(|record| drop(fresh.put(record)));
+    let lab = Lab::new();
+    for _ in 0..12 {
+        lab.connection.execute_batch("BEGIN").unwrap();
+        records.iter().for_each(|record| lab.remove(record.episode.id));
+        records.iter().for_each(|record| drop(lab.put(record)));
+        lab.connection.execute_batch("COMMIT").unwrap();
+        lab.companion.borrow_mut().committed();
+    }
+
+    assert_eq!(lab.rows(), fresh.rows());
+}
