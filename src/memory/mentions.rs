@@ -17,6 +17,8 @@ use crate::domain::id::EpisodeId;
 use crate::recall::name_sort::NameSort;
 use crate::recall::names;
 use crate::recall::naming::KnownName;
+use crate::recall::naming::Text;
+use crate::recall::phrases;
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 use rusqlite::Row;
@@ -61,15 +63,18 @@ pub(crate) fn register(connection: &Connection, node_id: i64, text: &str, kind: 
             .execute((name_id, sort.as_number()))?;
     }
     connection.prepare_cached("UPDATE kg_nodes SET name_id = ?2 WHERE id = ?1")?.execute((node_id, name_id))?;
-    if is_sought && !known.is_some_and(|(_, was_sought, _)| was_sought) {
+    let (was_sought, sort_before) = known.map_or((false, sort), |(_, was_sought, sort)| (was_sought, sort));
+    // What is a known thing from here on stands in texts however they write it.
+    let is_new = !was_sought || (sort == NameSort::Known && sort_before < sort);
+    if (is_sought || was_sought) && is_new {
         connection.prepare_cached("UPDATE names SET is_sought = 1 WHERE name_id = ?1")?.execute([name_id])?;
-        seek(connection, name_id, &key, text)?;
+        seek(connection, &KnownName { name_id, key, sort: sort.max(sort_before) }, text)?;
     }
     Ok(())
 }
 
 /// Looks for a name in older texts.
-fn seek(connection: &Connection, name_id: i64, key: &str, text: &str) -> rusqlite::Result<()> {
+fn seek(connection: &Connection, name: &KnownName, text: &str) -> rusqlite::Result<()> {
     // The full text splits words as the key does; a quoted phrase is plain text to it.
     let phrase = names::without_article(text).replace('"', " ");
     let found: Vec<(String, i64, String)> = connection
@@ -81,8 +86,8 @@ fn seek(connection: &Connection, name_id: i64, key: &str, text: &str) -> rusqlit
         .query_map([format!("\"{phrase}\"")], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<Result<_, _>>()?;
     for (episode_id, timestamp, content) in found {
-        if names::contains(&names::tokens(&content), key) {
-            note(connection, &episode_id, name_id, timestamp)?;
+        if Text::of(&phrases::words(&content)).names(name) {
+            note(connection, &episode_id, name.name_id, timestamp)?;
         }
     }
     Ok(())
@@ -92,8 +97,10 @@ fn seek(connection: &Connection, name_id: i64, key: &str, text: &str) -> rusqlit
 pub(crate) fn put(connection: &Connection, episode: &Episode) -> rusqlite::Result<()> {
     let id = episode.id.to_string();
     connection.prepare_cached("DELETE FROM mentions WHERE episode_id = ?1 AND is_fact = 0")?.execute([&id])?;
+    let words = phrases::words(&episode.content);
+    let text = Text::of(&words);
     let sought = names_in(connection, &episode.content)?.into_iter().filter(|known| known.is_sought);
-    for known in sought.take(NAMES_MAX) {
+    for known in sought.filter(|known| text.names(&known.name)).take(NAMES_MAX) {
         note(connection, &id, known.name.name_id, episode.timestamp.as_millis())?;
     }
     Ok(())

@@ -12,6 +12,7 @@
 //!
 //! Longest first: a name within a longer one is not meant. A question written with capitals means a name only where it has
 //! one; a question all in small letters, as speech comes, means every name in it. Things of a known kind need no capital.
+//! The same holds for the names in the text of an episode: [`Text::names`].
 //! Never: names that are not in the graph.
 
 use crate::recall::name_sort;
@@ -61,7 +62,7 @@ impl Naming {
     /// Reads a question.
     #[must_use]
     pub fn of(words: &[Word], known: &[KnownName]) -> Self {
-        let question = Question::of(words);
+        let question = Text::of(words);
         let names = question.meant(known, |sort| sort > NameSort::Common);
         if !names.meant.is_empty() {
             return Self { open: question.open(&names.is_named), ..names };
@@ -72,20 +73,32 @@ impl Naming {
     }
 }
 
-struct Question<'a> {
+/// A text that names stand in.
+#[derive(Debug, Clone)]
+pub struct Text<'a> {
     words: &'a [Word],
     tokens: Vec<String>,
     /// Whether capitals mean something in it.
     is_cased: bool,
 }
 
-impl<'a> Question<'a> {
-    fn of(words: &'a [Word]) -> Self {
+impl<'a> Text<'a> {
+    /// A text of these words.
+    #[must_use]
+    pub fn of(words: &'a [Word]) -> Self {
         // The first word has a capital in any case, and so has `I`.
         let is_telling = |word: &Word| {
             word.is_capital && word.text != "i" && word.text.chars().next().is_some_and(char::is_alphabetic)
         };
         Self { words, tokens: words.iter().map(names::token).collect(), is_cased: words.iter().skip(1).any(is_telling) }
+    }
+
+    /// Whether the text means that name in some place.
+    #[must_use]
+    pub fn names(&self, name: &KnownName) -> bool {
+        let length = name.key.split(' ').count();
+        (0..self.tokens.len())
+            .any(|place| names::begins_with(&self.tokens[place..], &name.key) && self.says(place, length, name.sort))
     }
 
     fn meant(&self, known: &[KnownName], is_wanted: impl Fn(NameSort) -> bool) -> Naming {
@@ -224,6 +237,23 @@ mod tests {
         assert_eq!(open("Where is Hello Love?"), []);
         assert_eq!(open("where did hayek teach"), []);
         assert_eq!(open("Who is A B C, D, E x F x G x H x J x K x L").len(), OPEN_MAX);
+    }
+
+    #[test]
+    fn a_text_with_capitals_means_a_name_only_where_it_has_one() {
+        let cases = [
+            ("He saw The Terminal twice", NameSort::Name, true),
+            ("He waits at the terminal in Oslo", NameSort::Name, false),
+            ("he waits at the terminal", NameSort::Name, true),
+            ("He waits at the terminal in Oslo", NameSort::Known, true),
+            ("Terminals are in Oslo", NameSort::Name, true),
+            ("He waits", NameSort::Known, false),
+        ];
+        for (text, sort, expected) in cases {
+            let name = KnownName { name_id: 1, key: names::key("The Terminal"), sort };
+
+            assert_eq!(Text::of(&phrases::words(text)).names(&name), expected, "{text}");
+        }
     }
 
     #[test]

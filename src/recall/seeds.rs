@@ -40,8 +40,8 @@ pub struct NameFound {
     pub key: String,
     /// 1 when the query names it so, less when it is only like what it says.
     pub likeness: f64,
-    /// Episodes that have it (counted up to a bound).
-    pub episodes: usize,
+    /// Episodes that have it, each counted as its tie weighs, up to a bound.
+    pub episodes: f64,
     /// How rare its words are: the sum of their [`rarity`].
     pub rarity: f64,
 }
@@ -122,9 +122,8 @@ fn named(names: &[NameFound]) -> Vec<Seed> {
     seeds
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
 fn name_weight(name: &NameFound) -> f64 {
-    name.likeness * name.rarity / name.episodes.max(1) as f64
+    name.likeness * name.rarity / name.episodes.max(1.0)
 }
 
 fn episode(found: &EpisodeFound, why: Why) -> Seed {
@@ -146,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_rare_name_weighs_more_than_a_common_one_and_an_alike_one_less() {
-        let names = [name(2, "new york", 1.0, 4, 6.0), name(3, "anna", 1.0, 100, 5.0), name(4, "york", 0.1, 4, 6.0)];
+        let names =
+            [name(2, "new york", 1.0, 4.0, 6.0), name(3, "anna", 1.0, 100.0, 5.0), name(4, "york", 0.1, 4.0, 6.0)];
 
         let seeds = seeds(&names, &[found(1)], &[]);
 
@@ -161,7 +161,7 @@ mod tests {
             seeds.iter().filter(|seed| matches!(seed.place, Place::Episode(_))).map(|seed| seed.weight).sum()
         };
 
-        let beside = seeds(&[name(1, "anna", 1.0, 1, 1.0)], &[found(1)], &[found(2)]);
+        let beside = seeds(&[name(1, "anna", 1.0, 1.0, 1.0)], &[found(1)], &[found(2)]);
         let alone = seeds(&[], &[found(1)], &[found(2)]);
 
         assert!((weight(&beside) - EPISODES_PART).abs() < 1e-12);
@@ -170,7 +170,7 @@ mod tests {
         assert!(seeds(&[], &[], &[]).is_empty());
     }
 
-    fn name(name_id: i64, key: &str, likeness: f64, episodes: usize, rarity: f64) -> NameFound {
+    fn name(name_id: i64, key: &str, likeness: f64, episodes: f64, rarity: f64) -> NameFound {
         NameFound { name_id, key: key.to_owned(), likeness, episodes, rarity }
     }
 

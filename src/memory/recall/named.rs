@@ -14,6 +14,8 @@ use crate::recall::phrases::Word;
 use crate::recall::seeds;
 use crate::recall::seeds::EpisodeFound;
 use crate::recall::seeds::NameFound;
+use crate::recall::weights;
+use crate::recall::weights::Bond;
 use rusqlite::Connection;
 use rusqlite::Row;
 use std::collections::BTreeMap;
@@ -134,8 +136,14 @@ impl Rarities {
         }
         let rarity = tokens.iter().map(|token| self.known(token)).sum();
         let episodes = connection
-            .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM mentions WHERE name_id = ?1 LIMIT ?2)")?
-            .query_row((name.name_id, COUNTED_MAX), count)?;
+            .prepare_cached(
+                "SELECT coalesce(sum(CASE is_fact WHEN 1 THEN ?3 ELSE ?4 END), 0.0)
+                 FROM (SELECT is_fact FROM mentions WHERE name_id = ?1 LIMIT ?2)",
+            )?
+            .query_row(
+                (name.name_id, COUNTED_MAX, weights::weight(Bond::States), weights::weight(Bond::Mentions)),
+                |row| row.get(0),
+            )?;
         Ok(NameFound { name_id: name.name_id, key: name.key.clone(), likeness, episodes, rarity })
     }
 
