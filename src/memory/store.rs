@@ -20,6 +20,7 @@ use crate::memory::similarity::companion::Companion;
 use crate::recall::links::Cuts;
 use rusqlite::Connection;
 use rusqlite::OpenFlags;
+use rusqlite::config::DbConfig;
 use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
@@ -268,6 +269,9 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     // Temporary tables hold ids of episodes: they must not land in /tmp.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // Otherwise a bound value may choose another plan, for partial indexes for one, and every use of a kept statement with
+    // another value parses and plans it anew: a good part of the time of an insert.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cell_size_check", true)
 }
 
