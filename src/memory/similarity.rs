@@ -103,9 +103,10 @@ const OPENED_MAX: usize = 32;
 /// The files of one space.
 #[derive(Debug, Default)]
 struct Opened {
-    rows: Option<Rows>,
-    /// A sidecar that does not fit, so that it is not looked at each time.
-    rejected: Option<Mark>,
+    /// The files of the sidecar that are in use: none, the main one, or that and the late one.
+    rows: Vec<Rows>,
+    /// The marks of both files when they were looked at last.
+    seen: [Option<Mark>; 2],
     segments: Vec<Segment>,
     /// When the folder's list of segments was read.
     listed: Option<Mark>,
@@ -165,18 +166,17 @@ impl Similarity {
         }
         let opened = self.spaces.entry(search.key.clone()).or_default();
         opened.look(search, &folder, &store_id)?;
-        let covered = opened.rows.as_ref().map_or(0, Rows::covered);
+        let covered = opened.rows.last().map_or(0, Rows::covered);
         let mut best = Best::new(search.limit);
         scan::tail(search, covered, &mut best)?;
-        let rows = opened.rows.as_ref().map_or(0, Rows::len);
         let mut above = 0;
-        if rows > self.exact_rows_max && search.limit <= GRAPH_LIMIT_MAX && !opened.is_selective(search) {
+        if opened.len() > self.exact_rows_max && search.limit <= GRAPH_LIMIT_MAX && !opened.is_selective(search) {
             opened.list(search.key, &folder, &store_id);
             above = opened.graphs(search, &mut best)?;
         }
-        let Some(rows) = &mut opened.rows else { return Ok(best.into_sorted()) };
-        if scan::sidecar(search, rows, above, &mut best)? == Scan::Damaged {
-            opened.rejected = opened.rows.take().map(|rows| rows.mark());
+        if scan::sidecar(search, &mut opened.rows, above, &mut best)? == Scan::Damaged {
+            // They stay marked as seen, so that they are not looked at again until others take their place.
+            opened.rows.clear();
             best = Best::new(search.limit);
             scan::tail(search, 0, &mut best)?;
         }
@@ -194,30 +194,28 @@ impl Similarity {
 }
 
 impl Opened {
-    /// Opens the sidecar that stands there, unless it is the one that is open.
+    /// Opens the sidecar that stands there, unless it is the one that was looked at last.
     fn look(&mut self, search: &Search<'_>, folder: &Path, store_id: &str) -> rusqlite::Result<()> {
-        let mark = Mark::at(&folder.join(rows::FILE));
-        if self.rows.as_ref().is_some_and(|rows| Some(rows.mark()) == mark) {
+        let marks = [rows::MAIN, rows::LATE].map(|name| Mark::at(&folder.join(name)));
+        if marks == self.seen {
             return Ok(());
         }
-        self.rows = None;
-        if mark.is_none() || mark == self.rejected {
-            return Ok(());
-        }
-        let mut rows = Rows::open(folder, search.key, store_id);
-        if let Some(opened) = &mut rows
-            && !fits(search.connection, search.key, opened)?
-        {
-            rows = None;
-        }
-        self.rejected = if rows.is_none() { mark } else { None };
-        self.rows = rows;
+        let before = std::mem::take(&mut self.rows);
+        self.rows = open_rows(search.connection, search.key, folder, store_id, before)?;
+        // What does not fit may do so once this reader sees a newer state of the store.
+        let is_all = self.rows.len() == marks.iter().flatten().count();
+        self.seen = if is_all { marks } else { [None; 2] };
         Ok(())
+    }
+
+    /// Rows of the sidecar.
+    fn len(&self) -> usize {
+        self.rows.iter().map(Rows::len).sum()
     }
 
     /// Whether the filter lets so little through that a scan is better.
     fn is_selective(&mut self, search: &Search<'_>) -> bool {
-        let (Some(allowed), Some(rows)) = (search.allowed, &mut self.rows) else { return false };
+        let (Some(allowed), Some(rows)) = (search.allowed, self.rows.first_mut()) else { return false };
         let (mut asked, mut passed) = (0, 0);
         for number in (0..rows.blocks()).step_by((rows.blocks() / SAMPLE_BLOCKS).max(1)) {
             // A damaged block is found out by the scan.
@@ -291,6 +289,30 @@ impl Opened {
     }
 }
 
+/// The files of a sidecar that can be used: none, the main one, or that and the late one. Those of `before` that still stand
+/// there are taken from it, because they were checked.
+fn open_rows(
+    connection: &Connection,
+    key: &Key,
+    folder: &Path,
+    store_id: &str,
+    before: Vec<Rows>,
+) -> rusqlite::Result<Vec<Rows>> {
+    let mut found: Vec<Rows> = Vec::new();
+    let mut before = before.into_iter();
+    for name in [rows::MAIN, rows::LATE] {
+        let mark = Mark::at(&folder.join(name));
+        let known = before.next().filter(|rows| Some(rows.mark()) == mark);
+        let Some(mut rows) = known.or_else(|| Rows::open(folder, name, key, store_id)) else { break };
+        let is_next = rows.above() == found.last().map_or(0, Rows::covered);
+        if !is_next || !fits(connection, key, &mut rows)? {
+            break;
+        }
+        found.push(rows);
+    }
+    Ok(found)
+}
+
 /// Whether a sidecar belongs to this very store. A store that was put back from a copy and has gone on since gives the same
 /// numbers to other rows, and its newest row below the sidecar's end shows it.
 fn fits(connection: &Connection, key: &Key, rows: &mut Rows) -> rusqlite::Result<bool> {
@@ -301,10 +323,10 @@ fn fits(connection: &Connection, key: &Key, rows: &mut Rows) -> rusqlite::Result
     let dims = i64::try_from(key.dims).unwrap_or(i64::MAX);
     let newest: Vec<(i64, u64)> = connection
         .prepare_cached(
-            "SELECT row_id, vector FROM embeddings WHERE model_id = ?1 AND kind = ?2 AND row_id <= ?3 AND dims = ?4
-             ORDER BY row_id DESC LIMIT 2",
+            "SELECT row_id, vector FROM embeddings
+             WHERE model_id = ?1 AND kind = ?2 AND row_id > ?3 AND row_id <= ?4 AND dims = ?5 ORDER BY row_id DESC LIMIT 2",
         )?
-        .query_map((key.model_id.as_str(), key.kind.as_str(), rows.covered(), dims), |row| {
+        .query_map((key.model_id.as_str(), key.kind.as_str(), rows.above(), rows.covered(), dims), |row| {
             Ok((row.get(0)?, rows::hash_of(row.get_ref(1)?.as_blob().unwrap_or(&[]))))
         })?
         .collect::<Result<_, _>>()?;

@@ -20,6 +20,7 @@ use crate::memory::similarity::companion::Companion;
 use crate::recall::links::Cuts;
 use rusqlite::Connection;
 use rusqlite::OpenFlags;
+use rusqlite::config::DbConfig;
 use std::cell::OnceCell;
 use std::cell::RefCell;
 use std::fs::File;
@@ -284,6 +285,9 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     // Temporary tables hold ids of episodes: they must not land in /tmp.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // Otherwise a bound value may choose another plan, for partial indexes for one, and every use of a kept statement with
+    // another value parses and plans it anew: a good part of the time of an insert.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cell_size_check", true)
 }
 

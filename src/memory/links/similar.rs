@@ -27,6 +27,11 @@ use rusqlite::OptionalExtension;
 /// Neighbours of one vector that are compared in full: enough to find five that accept.
 const NEAR_MAX: usize = 24;
 
+/// How far the cosine of two rows of codes may be from that of their vectors. A row of codes is off by at most half a step a
+/// value, √dims / 254 of its largest value: with 512 values some 0.01 each for vectors without a peak. What is further below
+/// the cut is not compared in full.
+const CODES_OFF_MAX: f64 = 0.05;
+
 /// Rows a graph is asked for at most, when many of those it knows have been removed from the store.
 const NEAR_ASKED_MAX: usize = 16 * NEAR_MAX;
 
@@ -170,10 +175,11 @@ fn near_in(
     let mut count = NEAR_MAX;
     loop {
         let rows = context.companion.borrow_mut().near(connection, key, codes, count)?;
-        let is_all = rows.len() < count;
+        let least = context.companion.borrow().cuts.of(pair) - CODES_OFF_MAX;
+        let is_all = rows.len() < count || rows.last().is_some_and(|last| f64::from(last.cosine) < least);
         let (mut found, mut alive, mut gone) = (Vec::new(), 0, Vec::new());
-        for row in rows {
-            match compare(connection, own, row.0)? {
+        for row in rows.into_iter().take_while(|row| f64::from(row.cosine) >= least) {
+            match compare(connection, own, row.row_id)? {
                 None => gone.push(row),
                 Some(_) if alive == NEAR_MAX => {}
                 Some((other, cosine)) => {

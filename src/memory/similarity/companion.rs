@@ -10,8 +10,10 @@ use crate::domain::id::ModelId;
 use crate::memory::error::StoreError;
 use crate::memory::similarity;
 use crate::memory::similarity::Space;
+use crate::memory::similarity::neighbours::NearRow;
 use crate::memory::similarity::neighbours::Rebuild;
 use crate::memory::similarity::neighbours::SpaceIndex;
+use crate::memory::similarity::rows;
 use crate::memory::similarity::rows::Rows;
 use crate::memory::similarity::rows::RowsWriter;
 use crate::memory::similarity::scan;
@@ -28,7 +30,10 @@ use std::path::PathBuf;
 /// A sidecar is worth making from so many rows on; fewer are scanned as fast in the store.
 const SIDECAR_ROWS_MIN: usize = 1_024;
 
-/// It is made anew when so much of what it holds is new or gone: one part in this many.
+/// So many new rows are put into its late file: until then they are read from the store, 3 µs each.
+const LATE_ROWS_MIN: usize = 512;
+
+/// The main file is made anew when so much of what it holds is new or gone: one part in this many.
 const STALE_PART: usize = 8;
 
 /// Rows of a sidecar made in one slice: some milliseconds.
@@ -107,21 +112,21 @@ impl Companion {
         Ok(())
     }
 
-    /// About the nearest `count` rows of a space, which is brought up to date before: numbers of vector and episode.
+    /// About the nearest `count` rows of a space, which is brought up to date before.
     pub(crate) fn near(
         &mut self,
         connection: &Connection,
         key: &Key,
         codes: &[i8],
         count: usize,
-    ) -> rusqlite::Result<Vec<(i64, i64)>> {
+    ) -> rusqlite::Result<Vec<NearRow>> {
         self.catch_up(connection, key)?;
         self.needs_rest = true;
         Ok(self.indexes.get_mut(key).map_or_else(Vec::new, |index| index.near(codes, count)))
     }
 
     /// These rows of a space are no longer in the store.
-    pub(crate) fn gone(&mut self, key: &Key, rows: &[(i64, i64)]) {
+    pub(crate) fn gone(&mut self, key: &Key, rows: &[NearRow]) {
         if let Some(index) = self.indexes.get_mut(key) {
             index.gone(rows);
         }
@@ -256,8 +261,8 @@ impl Companion {
             return Ok(true);
         }
         if let Some(key) = self.sidecars_due.pop_first() {
-            if self.is_sidecar_due(connection, &key).map_err(at_store)? {
-                self.sidecar = Some(begin(connection, &self.dir, &self.store_id, key, &path)?);
+            if let Some(part) = self.sidecar_due(connection, &key).map_err(at_store)? {
+                self.sidecar = Some(begin(&self.dir, &self.store_id, key, part)?);
             }
             return Ok(true);
         }
@@ -301,25 +306,44 @@ impl Companion {
         Ok(None)
     }
 
-    /// Whether a sidecar is missing, or lacks much, or holds much that is gone.
-    fn is_sidecar_due(&self, connection: &Connection, key: &Key) -> rusqlite::Result<bool> {
-        let Some(mut rows) = Rows::open(&key.folder(&self.dir), key, &self.store_id) else {
-            return Ok(count(connection, key, (0, i64::MAX), SIDECAR_ROWS_MIN)? >= SIDECAR_ROWS_MIN);
+    /// What of a sidecar should be made: the main file when it is missing, holds much that is gone or has a late one that is no
+    /// longer small; the late one when rows came.
+    fn sidecar_due(&self, connection: &Connection, key: &Key) -> rusqlite::Result<Option<Part>> {
+        let newest: i64 =
+            connection.query_row("SELECT coalesce(max(row_id), 0) FROM embeddings", [], |row| row.get(0))?;
+        let all = Some(Part { name: rows::MAIN, above: 0, covered: newest });
+        let parts = similarity::open_rows(connection, key, &key.folder(&self.dir), &self.store_id, Vec::new())?;
+        let Some(main) = parts.first() else {
+            let is_worth_it = count(connection, key, (0, newest), SIDECAR_ROWS_MIN)? >= SIDECAR_ROWS_MIN;
+            return Ok(all.filter(|_| is_worth_it));
         };
-        if !similarity::fits(connection, key, &mut rows)? {
-            return Ok(true);
+        let part = (main.len() / STALE_PART).max(SIDECAR_ROWS_MIN);
+        if main.len() - count(connection, key, (0, main.covered()), main.len())? >= part {
+            return Ok(all);
         }
-        let part = (rows.len() / STALE_PART).max(SIDECAR_ROWS_MIN);
-        let new = count(connection, key, (rows.covered(), i64::MAX), part)?;
-        let alive = count(connection, key, (0, rows.covered()), rows.len())?;
-        Ok(new >= part || rows.len() - alive >= part)
+        let covered = parts.last().map_or(0, Rows::covered);
+        if count(connection, key, (covered, newest), LATE_ROWS_MIN)? < LATE_ROWS_MIN {
+            return Ok(None);
+        }
+        let late = Part { name: rows::LATE, above: main.covered(), covered: newest };
+        let is_small = count(connection, key, (late.above, newest), part)? < part;
+        Ok(if is_small { Some(late) } else { all })
     }
 
-    /// Makes the sidecar of a space now, however small it is.
+    /// Makes the main file of a sidecar now, however small it is, or its late one.
     #[cfg(test)]
-    pub(crate) fn make_sidecar(&mut self, connection: &Connection, key: &Key) {
+    pub(crate) fn make_sidecar(&mut self, connection: &Connection, key: &Key, is_late: bool) {
         let path = self.dir.join(STORE_FILE);
-        let mut sidecar = begin(connection, &self.dir, &self.store_id, key.clone(), &path).ok();
+        let covered: i64 =
+            connection.query_row("SELECT coalesce(max(row_id), 0) FROM embeddings", [], |row| row.get(0)).unwrap();
+        let main = similarity::open_rows(connection, key, &key.folder(&self.dir), &self.store_id, Vec::new()).unwrap();
+        let above = main.first().map_or(0, Rows::covered);
+        let part = if is_late {
+            Part { name: rows::LATE, above, covered }
+        } else {
+            Part { name: rows::MAIN, above: 0, covered }
+        };
+        let mut sidecar = begin(&self.dir, &self.store_id, key.clone(), part).ok();
         while let Some((key, writer, at)) = sidecar {
             sidecar = go_on(connection, key, writer, at).map_err(|error| error.at(&path)).unwrap();
         }
@@ -375,18 +399,17 @@ fn count(connection: &Connection, key: &Key, (above, upto): (i64, i64), count_ma
         .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-fn begin(
-    connection: &Connection,
-    dir: &Path,
-    store_id: &str,
-    key: Key,
-    path: &Path,
-) -> Result<(Key, RowsWriter, i64), StoreError> {
-    let covered: i64 = connection
-        .query_row("SELECT coalesce(max(row_id), 0) FROM embeddings", [], |row| row.get(0))
-        .map_err(|error| StoreError::from_sqlite(path, error))?;
-    let writer = RowsWriter::begin(&key.folder(dir), &key, store_id, covered)?;
-    Ok((key, writer, 0))
+/// A file of a sidecar that is to be made, with the rows above and up to these numbers.
+struct Part {
+    name: &'static str,
+    above: i64,
+    covered: i64,
+}
+
+fn begin(dir: &Path, store_id: &str, key: Key, part: Part) -> Result<(Key, RowsWriter, i64), StoreError> {
+    let span = (part.above, part.covered);
+    let writer = RowsWriter::begin(&key.folder(dir), part.name, &key, store_id, span)?;
+    Ok((key, writer, part.above))
 }
 
 /// A failure while a sidecar is made.

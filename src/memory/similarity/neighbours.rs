@@ -83,6 +83,24 @@ impl Segment {
     }
 }
 
+/// A row that is near what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NearRow {
+    /// `embeddings.row_id`.
+    pub(crate) row_id: i64,
+    /// `episodes.row_id`.
+    pub(crate) episode: i64,
+    /// The cosine of both rows of codes.
+    pub(crate) cosine: f32,
+}
+
+impl From<Near> for NearRow {
+    fn from(near: Near) -> Self {
+        let (row_id, episode) = graph::rows_of(near.key);
+        Self { row_id, episode, cosine: 1.0 - near.distance }
+    }
+}
+
 /// A row to be added.
 struct NewRow {
     row_id: i64,
@@ -187,8 +205,8 @@ impl SpaceIndex {
         Ok(self.is_behind && room > 0)
     }
 
-    /// About the nearest `count` rows: the numbers of vector and episode, nearest first.
-    pub(crate) fn near(&mut self, codes: &[i8], count: usize) -> Vec<(i64, i64)> {
+    /// About the nearest `count` rows, nearest first.
+    pub(crate) fn near(&mut self, codes: &[i8], count: usize) -> Vec<NearRow> {
         let mut found = if self.growing.len() <= WHOLE_ROWS_MAX {
             self.growing.nearest_of_all(codes, count)
         } else {
@@ -205,12 +223,13 @@ impl SpaceIndex {
             }
         }
         nearest_first(&mut found);
-        found.into_iter().take(count).map(|near| graph::rows_of(near.key)).collect()
+        found.truncate(count);
+        found.into_iter().map(NearRow::from).collect()
     }
 
     /// These rows are no longer in the store. Once that is committed their numbers never come back.
-    pub(crate) fn gone(&mut self, rows: &[(i64, i64)]) {
-        self.gone.extend(rows.iter().filter_map(|(row_id, episode)| graph::key_of(*row_id, *episode)));
+    pub(crate) fn gone(&mut self, rows: &[NearRow]) {
+        self.gone.extend(rows.iter().filter_map(|row| graph::key_of(row.row_id, row.episode)));
     }
 
     /// What was added is in the store for good. A segment that is full is ended.

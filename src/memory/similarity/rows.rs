@@ -1,14 +1,17 @@
-//! The sidecar: the vectors of one space in one byte a value, in a file beside the store.
+//! The sidecar: the vectors of one space in one byte a value, in two files beside the store.
 //!
 //! ```text
-//! header (4,096 bytes)      magic, digest of store and space, dims, rows, covered, rows a block, greatest length, checksum
+//! header (4,096 bytes)      magic, digest of store and space, dims, rows, above, covered, rows a block, greatest length, checksum
 //! block 0, 1, 2 …           codes of its rows | 32 bytes about each row | checksum
 //! ```
 //!
 //! A block is about [`BLOCK_BYTES`] and begins at a page, so that a scan maps one after the other. Its checksum is looked at
-//! when it is first mapped. Rows stand in the order of their number; every row of the space up to `covered` was in the store
-//! when the file was made and is in it, so what the file lacks are the rows above, and what it has too many are rows that
-//! were removed since.
+//! when it is first mapped. Rows stand in the order of their number; every row of the space above `above` and up to `covered` was
+//! in the store when the file was made and is in it, so what the file lacks are rows beyond these, and what it has too many are
+//! rows that were removed since.
+//!
+//! The main file holds all rows when it is made, the late one those that came after: it is small and made often, and when it
+//! has grown both become a new main one.
 //! Never: a row of another store, space or length.
 
 use crate::memory::error::StoreError;
@@ -27,11 +30,12 @@ use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// The file's name in the folder of its space.
-pub(crate) const FILE: &str = "rows.i8";
+/// The names of main and late file in the folder of their space.
+pub(crate) const MAIN: &str = "rows.i8";
+pub(crate) const LATE: &str = "rows.late.i8";
 
-/// The same while it is made.
-const UNFINISHED: &str = "rows.i8.new";
+/// One of them while it is made.
+const UNFINISHED: &str = "rows.new";
 
 /// About how long a block is: what a scan adds to the resident memory.
 const BLOCK_BYTES: usize = 4 << 20;
@@ -40,8 +44,8 @@ const BLOCK_BYTES: usize = 4 << 20;
 /// `memmap2` maps the page before and hides it).
 const HEADER_BYTES: usize = 4_096;
 const PAGE: usize = 4_096;
-const MAGIC: &[u8; 8] = b"PCPTVEC\x01";
-const FIELDS_BYTES: usize = 80;
+const MAGIC: &[u8; 8] = b"PCPTVEC\x02";
+const FIELDS_BYTES: usize = 88;
 const META_BYTES: usize = 32;
 const HASH_BYTES: usize = blake3::OUT_LEN;
 
@@ -92,6 +96,7 @@ struct Header {
     digest: [u8; HASH_BYTES],
     dims: usize,
     rows: usize,
+    above: i64,
     covered: i64,
     rows_per_block: usize,
     length_max: f32,
@@ -106,6 +111,7 @@ impl Header {
         bytes.extend((self.rows as u64).to_le_bytes());
         bytes.extend(self.covered.to_le_bytes());
         bytes.extend((self.rows_per_block as u64).to_le_bytes());
+        bytes.extend(self.above.to_le_bytes());
         bytes.extend(self.length_max.to_le_bytes());
         bytes.resize(FIELDS_BYTES, 0);
         bytes.extend(blake3::hash(&bytes).as_bytes());
@@ -123,7 +129,8 @@ impl Header {
             rows: number(48)?,
             covered: i64::from_le_bytes(field(fields, 56)),
             rows_per_block: number(64)?,
-            length_max: f32::from_le_bytes(field(fields, 72)),
+            above: i64::from_le_bytes(field(fields, 72)),
+            length_max: f32::from_le_bytes(field(fields, 80)),
         })
     }
 
@@ -163,9 +170,9 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Opens the sidecar of a space; `None` when there is none that can be used.
-    pub(crate) fn open(folder: &Path, key: &Key, store_id: &str) -> Option<Self> {
-        let mut file = File::open(folder.join(FILE)).ok()?;
+    /// Opens the file of that name of a space; `None` when there is none that can be used.
+    pub(crate) fn open(folder: &Path, name: &str, key: &Key, store_id: &str) -> Option<Self> {
+        let mut file = File::open(folder.join(name)).ok()?;
         let mark = Mark::of(&file).ok()?;
         let mut bytes = [0; HEADER_BYTES];
         file.read_exact(&mut bytes).ok()?;
@@ -186,6 +193,11 @@ impl Rows {
     /// Rows in it.
     pub(crate) const fn len(&self) -> usize {
         self.header.rows
+    }
+
+    /// It holds rows with numbers above this one.
+    pub(crate) const fn above(&self) -> i64 {
+        self.header.above
     }
 
     /// The greatest number of a row when it was made.
@@ -287,6 +299,7 @@ impl Block {
 #[derive(Debug)]
 pub(crate) struct RowsWriter {
     folder: PathBuf,
+    name: &'static str,
     file: File,
     header: Header,
     codes: Vec<u8>,
@@ -294,19 +307,27 @@ pub(crate) struct RowsWriter {
 }
 
 impl RowsWriter {
-    /// Begins one that will hold every row up to `covered`.
-    pub(crate) fn begin(folder: &Path, key: &Key, store_id: &str, covered: i64) -> Result<Self, StoreError> {
+    /// Begins one that will hold every row above `above` and up to `covered`.
+    pub(crate) fn begin(
+        folder: &Path,
+        name: &'static str,
+        key: &Key,
+        store_id: &str,
+        (above, covered): (i64, i64),
+    ) -> Result<Self, StoreError> {
         storage::create_folder(folder)?;
         let header = Header {
             digest: *key.digest(store_id).as_bytes(),
             dims: key.dims,
             rows: 0,
+            above,
             covered,
             rows_per_block: rows_per_block(key.dims),
             length_max: 0.0,
         };
         let mut this = Self {
             folder: folder.to_path_buf(),
+            name,
             file: storage::begin(&folder.join(UNFINISHED))?,
             header,
             codes: Vec::new(),
@@ -338,7 +359,7 @@ impl RowsWriter {
             self.write_block()?;
         }
         self.write_at(0, &self.header.encode())?;
-        storage::finish(&self.folder.join(UNFINISHED), &self.folder.join(FILE))
+        storage::finish(&self.folder.join(UNFINISHED), &self.folder.join(self.name))
     }
 
     fn write_block(&mut self) -> Result<(), StoreError> {

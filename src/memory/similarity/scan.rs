@@ -12,6 +12,7 @@
 
 use crate::memory::similarity::quantise::Estimate;
 use crate::memory::similarity::quantise::Query;
+use crate::memory::similarity::rows::Block;
 use crate::memory::similarity::rows::Meta;
 use crate::memory::similarity::rows::Rows;
 use crate::memory::similarity::storage::Key;
@@ -166,12 +167,13 @@ pub(crate) enum Scan {
 }
 
 /// Adds the best rows of the sidecar with numbers above `above`.
-pub(crate) fn sidecar(search: &Search<'_>, rows: &mut Rows, above: i64, best: &mut Best) -> rusqlite::Result<Scan> {
+pub(crate) fn sidecar(search: &Search<'_>, parts: &mut [Rows], above: i64, best: &mut Best) -> rusqlite::Result<Scan> {
+    let covered = parts.last().map_or(0, Rows::covered);
     let before = best.clone();
     for is_second in [false, true] {
         best.clone_from(&before);
-        let alive = is_second.then(|| living(search, rows.covered())).transpose()?;
-        let Some(candidates) = Candidates::collect(search, rows, above, best, alive) else { return Ok(Scan::Damaged) };
+        let alive = is_second.then(|| living(search, covered)).transpose()?;
+        let Some(candidates) = Candidates::collect(search, parts, above, best, alive) else { return Ok(Scan::Damaged) };
         let dropped_max = candidates.dropped_max;
         rank(search, candidates, best)?;
         if best.least().map_or(dropped_max == f32::NEG_INFINITY, |least| least > dropped_max) {
@@ -237,24 +239,35 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn collect(search: &Search<'_>, rows: &mut Rows, above: i64, best: &Best, alive: Option<Vec<i64>>) -> Option<Self> {
+    fn collect(
+        search: &Search<'_>,
+        parts: &mut [Rows],
+        above: i64,
+        best: &Best,
+        alive: Option<Vec<i64>>,
+    ) -> Option<Self> {
         let wanted = if alive.is_some() { search.limit } else { search.limit.saturating_add(SPARE) };
         let certain = best.set.iter().map(|row| Reverse(Ordered(row.cosine))).collect();
         let mut this = Self { wanted, found: Vec::new(), certain, dropped_max: f32::NEG_INFINITY, alive };
-        let length_max = rows.length_max();
-        for number in rows.first_block_above(above)?..rows.blocks() {
-            let block = rows.block(number)?;
-            for (codes, meta) in block.rows() {
-                let coarse = search.query.coarse(codes, meta.scale, length_max);
-                if coarse.upper() < this.threshold() {
-                    this.dropped_max = this.dropped_max.max(coarse.upper());
-                } else if meta.row_id > above && this.lives(meta.row_id) {
-                    let fine = search.query.refine(coarse, codes, meta.scale, length_max);
-                    this.consider(search, meta, fine);
-                }
+        for rows in parts {
+            let length_max = rows.length_max();
+            for number in rows.first_block_above(above)?..rows.blocks() {
+                this.look_through(search, &rows.block(number)?, above, length_max);
             }
         }
         Some(this)
+    }
+
+    fn look_through(&mut self, search: &Search<'_>, block: &Block, above: i64, length_max: f32) {
+        for (codes, meta) in block.rows() {
+            let coarse = search.query.coarse(codes, meta.scale, length_max);
+            if coarse.upper() < self.threshold() {
+                self.dropped_max = self.dropped_max.max(coarse.upper());
+            } else if meta.row_id > above && self.lives(meta.row_id) {
+                let fine = search.query.refine(coarse, codes, meta.scale, length_max);
+                self.consider(search, meta, fine);
+            }
+        }
     }
 
     fn threshold(&self) -> f32 {

@@ -80,7 +80,7 @@ impl Lab {
     }
 
     fn sidecar(&self, dims: usize) -> PathBuf {
-        key(dims).folder(self.dir.path()).join(rows::FILE)
+        key(dims).folder(self.dir.path()).join(rows::MAIN)
     }
 
     fn nearest(&self, similarity: &mut Similarity, query: &[f32], limit: usize) -> Vec<Neighbour> {
@@ -174,15 +174,20 @@ proptest! {
         limit in 1_usize..40,
         part in 1_i64..5,
         changes in changes(),
+        late_at in 0_usize..60,
     ) {
         let mut lab = Lab::new();
         let spare = vectors(seed + 1, 1_000, dims);
         lab.connection.execute_batch("BEGIN").unwrap();
         let mut rows: Vec<i64> = lab.add_all(&vectors(seed, count, dims));
-        lab.companion.make_sidecar(&lab.connection, &key(dims));
+        lab.companion.make_sidecar(&lab.connection, &key(dims), false);
         let mut similarity = Similarity::open(lab.dir.path());
         lab.check(&mut similarity, &spare[999], limit);
-        for change in changes {
+        for (number, change) in changes.into_iter().enumerate() {
+            if number == late_at {
+                lab.companion.make_sidecar(&lab.connection, &key(dims), true);
+                lab.check(&mut similarity, &spare[998], limit);
+            }
             match change {
                 Later::Add(number) => rows.push(lab.add(&spare[number])),
                 Later::Remove(number) if number < rows.len() => lab.remove(rows.swap_remove(number)),
@@ -191,7 +196,7 @@ proptest! {
             }
         }
 
-        prop_assert!(similarity.spaces[&key(dims)].rows.is_some(), "the sidecar is in use");
+        prop_assert!(!similarity.spaces[&key(dims)].rows.is_empty(), "the sidecar is in use");
         for query in [&spare[0], &spare[500]] {
             lab.check(&mut similarity, query, limit);
             let allowed = |row: i64| row % part == 0;
@@ -205,7 +210,7 @@ proptest! {
 fn many_removed_rows_among_the_best_do_not_push_out_a_living_one() {
     let mut lab = Lab::new();
     let rows: Vec<i64> = (0..200).map(|number| lab.add(&[1.0, number as f32 / 100.0, 0.3])).collect();
-    lab.companion.make_sidecar(&lab.connection, &key(3));
+    lab.companion.make_sidecar(&lab.connection, &key(3), false);
     rows[..60].iter().for_each(|row| lab.remove(*row));
 
     let mut similarity = Similarity::open(lab.dir.path());
@@ -239,12 +244,12 @@ fn a_sidecar_that_does_not_fit_is_not_used_and_the_answer_is_the_same() {
     let mut lab = Lab::new();
     let vectors = vectors(7, 500, DIMS);
     lab.add_all(&vectors);
-    lab.companion.make_sidecar(&lab.connection, &key(DIMS));
+    lab.companion.make_sidecar(&lab.connection, &key(DIMS), false);
     let path = lab.sidecar(DIMS);
     let whole = std::fs::read(&path).unwrap();
     let mut other = Lab::of_store("another");
     other.add(&vectors[0]);
-    other.companion.make_sidecar(&other.connection, &key(DIMS));
+    other.companion.make_sidecar(&other.connection, &key(DIMS), false);
     let of_other = std::fs::read(other.sidecar(DIMS)).unwrap();
     let flipped = |at: usize| {
         let mut bytes = whole.clone();
@@ -268,7 +273,7 @@ fn a_sidecar_that_does_not_fit_is_not_used_and_the_answer_is_the_same() {
 
         lab.check(&mut similarity, &vectors[3], 10);
 
-        assert_eq!(similarity.spaces[&key(DIMS)].rows.is_some(), is_used, "{name}");
+        assert_eq!(!similarity.spaces[&key(DIMS)].rows.is_empty(), is_used, "{name}");
         lab.check(&mut similarity, &vectors[4], 10);
     }
     std::fs::remove_file(&path).unwrap();
@@ -284,16 +289,16 @@ fn a_sidecar_that_takes_the_place_of_another_is_noticed() {
     let mut similarity = Similarity::open(lab.dir.path());
     for upto in [100, 200, 300] {
         lab.add_all(&vectors[upto - 100..upto]);
-        lab.companion.make_sidecar(&lab.connection, &key(16));
+        lab.companion.make_sidecar(&lab.connection, &key(16), false);
 
         lab.check(&mut similarity, &vectors[0], 7);
 
-        assert_eq!(similarity.spaces[&key(16)].rows.as_ref().map(Rows::len), Some(upto + 100));
+        assert_eq!(similarity.spaces[&key(16)].len(), upto + 100);
     }
     Similarity::forget_everything(lab.dir.path()).unwrap();
     Similarity::forget_everything(lab.dir.path()).unwrap();
     lab.check(&mut similarity, &vectors[0], 7);
-    assert!(similarity.spaces[&key(16)].rows.is_none());
+    assert!(similarity.spaces[&key(16)].rows.is_empty());
     assert!(!lab.dir.path().join(storage::FOLDER).exists());
 }
 
@@ -305,13 +310,13 @@ fn a_store_put_back_from_a_copy_does_not_meet_the_sidecar_of_what_came_after() {
     lab.add_all(&vectors[..100]);
     lab.connection.execute_batch("SAVEPOINT copy").unwrap();
     lab.add_all(&vectors[100..200]);
-    lab.companion.make_sidecar(&lab.connection, &key(16));
+    lab.companion.make_sidecar(&lab.connection, &key(16), false);
     lab.connection.execute_batch("ROLLBACK TO copy; RELEASE copy").unwrap();
 
     for upto in [200, 250, 350, 400] {
         let mut similarity = Similarity::open(lab.dir.path());
         lab.check(&mut similarity, &vectors[150], 9);
-        assert!(similarity.spaces[&key(16)].rows.is_none(), "{upto}");
+        assert!(similarity.spaces[&key(16)].rows.is_empty(), "{upto}");
         lab.add_all(&vectors[upto - 50..upto]);
     }
 }
@@ -363,7 +368,7 @@ fn nobody_needs_the_right_to_write() {
     lab.add_all(&vectors);
     for has_sidecar in [false, true] {
         if has_sidecar {
-            lab.companion.make_sidecar(&lab.connection, &key(16));
+            lab.companion.make_sidecar(&lab.connection, &key(16), false);
         }
         let reader =
             Connection::open_with_flags(lab.dir.path().join(STORE_FILE), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
