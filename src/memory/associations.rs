@@ -16,7 +16,6 @@ use crate::memory::rows;
 use crate::recall::expansion::Place;
 use crate::recall::expansion::Surroundings;
 use crate::recall::name_sort::NameSort;
-use crate::recall::seeds::EpisodeFound;
 use crate::recall::weights;
 use crate::recall::weights::Bond;
 use rusqlite::CachedStatement;
@@ -39,9 +38,12 @@ pub(crate) struct Associations<'a> {
 
 impl<'a> Associations<'a> {
     /// The graph for a question that fits these episodes so well.
-    pub(crate) fn new(connection: &'a Connection, fits: &[EpisodeFound]) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        connection: &'a Connection,
+        fits: impl Iterator<Item = (EpisodeId, f64)>,
+    ) -> rusqlite::Result<Self> {
         Ok(Self {
-            factors: fits.iter().map(|found| (found.id, weights::of_episode(found.nearness))).collect(),
+            factors: fits.map(|(id, fit)| (id, weights::of_episode(fit))).collect(),
             links_up: connection.prepare_cached("SELECT b, reason, score FROM links WHERE a = ?1 LIMIT ?2")?,
             links_down: connection.prepare_cached("SELECT a, reason, score FROM links WHERE b = ?1 LIMIT ?2")?,
             names: connection.prepare_cached(

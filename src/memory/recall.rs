@@ -31,7 +31,6 @@ use crate::recall::pagerank::Graph;
 use crate::recall::phrases;
 use crate::recall::question;
 use crate::recall::score;
-use crate::recall::seeds::EpisodeFound;
 use crate::recall::seeds::Seed;
 use crate::recall::time_words;
 use crate::recall::time_words::Span;
@@ -45,6 +44,7 @@ use std::path::Path;
 mod named;
 mod start;
 
+use start::Fit;
 use start::Start;
 use start::id_of;
 
@@ -204,7 +204,7 @@ pub(crate) fn recall(
         return Ok(recollection);
     }
     let ranks = walk(connection, path, &start.fits, &seeds, query.damping, &mut recollection)?;
-    let candidates = candidates(&start.fits, ranks, &begun(&seeds, query.damping));
+    let candidates = candidates(start.fits, ranks, &begun(&seeds, query.damping));
     recollection.seeds = seeds;
     recollection.found = best(connection, &asked, &allowed, candidates, limit).map_err(at_store)?;
     Ok(recollection)
@@ -214,13 +214,14 @@ pub(crate) fn recall(
 fn walk(
     connection: &Connection,
     path: &Path,
-    fits: &[EpisodeFound],
+    fits: &BTreeMap<EpisodeId, Fit>,
     seeds: &[Seed],
     damping: f64,
     recollection: &mut Recollection,
 ) -> Result<Vec<(EpisodeId, f64)>, StoreError> {
     let at_store = |error| StoreError::from_sqlite(path, error);
-    let mut associations = Associations::new(connection, fits).map_err(at_store)?;
+    let mut associations =
+        Associations::new(connection, fits.iter().map(|(id, fit)| (*id, fit.whole))).map_err(at_store)?;
     let weights: Vec<(Place, f64)> = seeds.iter().map(|seed| (seed.place, seed.weight)).collect();
     let expansion = Expansion::around(&mut associations, &weights, damping).map_err(at_store)?;
     let numbered: Vec<(u32, f64)> = expansion.numbered(&weights);
@@ -256,19 +257,22 @@ fn begun(seeds: &[Seed], damping: f64) -> BTreeMap<EpisodeId, f64> {
 }
 
 /// Everything reached or fitting, the best first; ties by id.
-fn candidates(fits: &[EpisodeFound], ranks: Vec<(EpisodeId, f64)>, begun: &BTreeMap<EpisodeId, f64>) -> Vec<Candidate> {
-    let mut fits: BTreeMap<EpisodeId, f64> = fits.iter().map(|found| (found.id, found.nearness)).collect();
+fn candidates(
+    mut fits: BTreeMap<EpisodeId, Fit>,
+    ranks: Vec<(EpisodeId, f64)>,
+    begun: &BTreeMap<EpisodeId, f64>,
+) -> Vec<Candidate> {
     let arrived = |id: &EpisodeId, rank: f64| rank - begun.get(id).copied().unwrap_or(0.0);
     let best = ranks.iter().map(|(id, rank)| arrived(id, *rank)).fold(0.0, f64::max);
-    let mut parts: Vec<(EpisodeId, f64, f64)> =
-        ranks.into_iter().map(|(id, rank)| (id, rank, fits.remove(&id).unwrap_or(0.0))).collect();
-    parts.extend(fits.into_iter().map(|(id, words)| (id, 0.0, words)));
+    let mut parts: Vec<(EpisodeId, f64, Fit)> =
+        ranks.into_iter().map(|(id, rank)| (id, rank, fits.remove(&id).unwrap_or_default())).collect();
+    parts.extend(fits.into_iter().map(|(id, fit)| (id, 0.0, fit)));
     let mut candidates: Vec<Candidate> = parts
         .into_iter()
-        .filter(|(_, rank, words)| *rank > 0.0 || *words > 0.0)
-        .map(|(id, rank, words)| {
-            let score = fusion::score(arrived(&id, rank), best, words);
-            Candidate { id, rank, words, score }
+        .filter(|(_, rank, fit)| *rank > 0.0 || fit.whole > 0.0)
+        .map(|(id, rank, fit)| {
+            let score = fusion::score(arrived(&id, rank), best, fit.rest);
+            Candidate { id, rank, words: fit.whole, score }
         })
         .collect();
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));

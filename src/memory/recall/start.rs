@@ -1,8 +1,9 @@
 //! Where a recall begins: what the question names, and which episodes it fits.
 //!
 //! In: what is left of a question after time and question words. Out: a [`Start`].
-//! An episode's fit is how well the question's words fit it, or how near one of its vectors is, whichever says more. Words
-//! count twice where they are no names: the walk finds the names, the rest must be found in the episode. Never: writes.
+//! An episode's fit is how well the question's words fit it, or how near one of its vectors is, whichever says more. It draws
+//! the walk; there, words count twice where they are no names. Once more, at the end, they count alone: the walk has found the
+//! names, the rest must be found in the episode. Never: writes.
 
 use crate::domain::id::EpisodeId;
 use crate::memory::embedding::KINDS;
@@ -29,11 +30,20 @@ const BY_WORDS_MAX: usize = 400;
 /// What the nearest vector counts as a fit, beside 1 for the best words: sentences of one subject are all near each other.
 const VECTOR_FIT: f64 = 0.5;
 
+/// How well an episode fits the question, 0–1.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fit {
+    /// All of it, and what is no name, averaged.
+    pub(super) whole: f64,
+    /// What is no name.
+    pub(super) rest: f64,
+}
+
 /// What the walk begins at and what draws it.
 #[derive(Debug, Default)]
 pub(super) struct Start {
-    /// The allowed episodes that fit, the best first.
-    pub(super) fits: Vec<EpisodeFound>,
+    /// The allowed episodes that fit.
+    pub(super) fits: BTreeMap<EpisodeId, Fit>,
     by_words: Vec<EpisodeFound>,
     by_vector: Vec<EpisodeFound>,
     names: Vec<NameFound>,
@@ -50,10 +60,12 @@ impl Start {
     ) -> Result<Self, StoreError> {
         let at_store = |error| StoreError::from_sqlite(path, error);
         let mut named = Named::of(connection, text).map_err(at_store)?;
-        let by_words = by_words(connection, text, &named.rest, allowed).map_err(at_store)?;
+        let fits = by_words(connection, text, &named.rest, allowed).map_err(at_store)?;
+        let by_words: Vec<EpisodeFound> =
+            fits.iter().map(|(id, fit)| EpisodeFound { id: *id, nearness: fit.whole }).collect();
         named.add_alike(connection, &by_words).map_err(at_store)?;
         let by_vector = by_vector(connection, path, similarity, query, allowed)?;
-        Ok(Self { fits: fits(&by_words, &by_vector), by_words, by_vector, names: named.found })
+        Ok(Self { fits: with_vectors(fits, &by_vector), by_words, by_vector, names: named.found })
     }
 
     pub(super) fn seeds(&self) -> Vec<Seed> {
@@ -62,18 +74,23 @@ impl Start {
 }
 
 /// The allowed episodes that the words fit best, the best first.
-fn by_words(connection: &Connection, text: &str, rest: &str, allowed: &Allowed) -> rusqlite::Result<Vec<EpisodeFound>> {
-    let mut rows = words::matches(connection, text)?;
-    if rest != text {
-        let of_rest: HashMap<i64, f64> = words::matches(connection, rest)?.into_iter().collect();
-        for (row_id, fit) in &mut rows {
-            *fit = (*fit + of_rest.get(row_id).copied().unwrap_or(0.0)) / 2.0;
-        }
-    }
-    rows.retain(|(row_id, _)| allowed.contains(*row_id));
-    rows.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    rows.truncate(BY_WORDS_MAX);
-    rows.into_iter().map(|(row_id, nearness)| Ok(EpisodeFound { id: id_of(connection, row_id)?, nearness })).collect()
+fn by_words(
+    connection: &Connection,
+    text: &str,
+    rest: &str,
+    allowed: &Allowed,
+) -> rusqlite::Result<Vec<(EpisodeId, Fit)>> {
+    let rows = words::matches(connection, text)?;
+    let of_rest: HashMap<i64, f64> =
+        if rest == text { HashMap::new() } else { words::matches(connection, rest)?.into_iter().collect() };
+    let fit = |(row_id, all): (i64, f64)| {
+        let rest = if rest == text { all } else { of_rest.get(&row_id).copied().unwrap_or(0.0) };
+        (row_id, Fit { whole: (all + rest) / 2.0, rest })
+    };
+    let mut fits: Vec<(i64, Fit)> = rows.into_iter().filter(|(row_id, _)| allowed.contains(*row_id)).map(fit).collect();
+    fits.sort_by(|one, other| other.1.whole.total_cmp(&one.1.whole).then(one.0.cmp(&other.0)));
+    fits.truncate(BY_WORDS_MAX);
+    fits.into_iter().map(|(row_id, fit)| Ok((id_of(connection, row_id)?, fit))).collect()
 }
 
 /// The allowed episodes that a vector of the query is nearest to, the likest first.
@@ -108,14 +125,13 @@ fn by_vector(
 }
 
 /// Each episode that words or vectors find, by what says more.
-fn fits(by_words: &[EpisodeFound], by_vector: &[EpisodeFound]) -> Vec<EpisodeFound> {
-    let mut fits: BTreeMap<EpisodeId, f64> = by_words.iter().map(|found| (found.id, found.nearness)).collect();
+fn with_vectors(by_words: Vec<(EpisodeId, Fit)>, by_vector: &[EpisodeFound]) -> BTreeMap<EpisodeId, Fit> {
+    let mut fits: BTreeMap<EpisodeId, Fit> = by_words.into_iter().collect();
     for found in by_vector {
+        let near = VECTOR_FIT * found.nearness;
         let fit = fits.entry(found.id).or_default();
-        *fit = fit.max(VECTOR_FIT * found.nearness);
+        *fit = Fit { whole: fit.whole.max(near), rest: fit.rest.max(near) };
     }
-    let mut fits: Vec<EpisodeFound> = fits.into_iter().map(|(id, nearness)| EpisodeFound { id, nearness }).collect();
-    fits.sort_by(|one, other| other.nearness.total_cmp(&one.nearness).then(one.id.cmp(&other.id)));
     fits
 }
 
