@@ -144,8 +144,9 @@ impl<'a> Text<'a> {
             }
             let end = self.end_of_name(place);
             let tokens = |is_open: bool| -> Vec<String> {
-                let says = |at: &usize| !phrases::is_stop_word(&self.words[*at].text) && !(is_open && is_named[*at]);
-                (place..end).filter(says).map(|at| self.tokens[at].clone()).collect()
+                let is_left_out =
+                    |at: &usize| phrases::is_stop_word(&self.words[*at].text) || (is_open && is_named[*at]);
+                (place..end).filter(|at| !is_left_out(at)).map(|at| self.tokens[at].clone()).collect()
             };
             let open = tokens(true);
             if !open.is_empty() {
