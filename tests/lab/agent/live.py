@@ -131,13 +131,13 @@ def muted_by_command_and_two_commands_at_once():
         agent = Program(Path(folder) / "agent", stacks.config(), stacks.env()).start()
         stacks.alice(4)
         agent.running(*FOUR)
-        commands = [["mute", "camera", "microphone"], ["status"], ["episodes"], ["stats"]]
+        commands = [["mute", "camera", "microphone"], ["status"], ["search", "speech"], ["stats"]]
         together = [subprocess.Popen(agent.command(*args), env=agent.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for args in commands]
         for args, process in zip(commands, together):
             error = process.communicate(timeout=60)[1]
             check(process.returncode == 0, f"{args}: {error}")
         until("both are muted", lambda: agent.states()["camera"] == agent.states()["microphone"] == "muted")
-        check(subprocess.run(["pgrep", "-f", "fake_rpicam"], capture_output=True).returncode != 0, "the camera program still runs")
+        check(subprocess.run(["pgrep", "-P", str(agent.process.pid), "-f", "fake_rpicam"], capture_output=True).returncode != 0, "the camera program still runs")
         agent.percept("unmute")
         agent.running("microphone", "camera")
         moment = agent.percept("meet", "Bob", "--transcript", "see you").stdout
