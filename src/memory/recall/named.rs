@@ -36,11 +36,39 @@ const ALIKE_NAMES_MAX: usize = 256;
 pub(super) struct Named {
     /// The names it means.
     pub(super) found: Vec<NameFound>,
-    /// What it says beside them; the whole question when that says nothing.
-    pub(super) rest: String,
+    /// Its words.
+    pub(super) said: Said,
     /// What it names under other names.
     open: Vec<OpenSpan>,
     rarities: Rarities,
+}
+
+/// The words of a question, each in one of the two.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Those of the names it means.
+    pub(super) names: String,
+    /// The others; all of them when the others say nothing.
+    pub(super) rest: String,
+}
+
+impl Said {
+    fn of(text: &str, words: &[Word], spelt: &[&str], is_named: &[bool]) -> Self {
+        let others: BTreeSet<&str> = words
+            .iter()
+            .zip(is_named)
+            .filter(|(_, is_named)| !**is_named)
+            .map(|(word, _)| word.text.as_str())
+            .collect();
+        if others.iter().all(|word| phrases::is_stop_word(word)) {
+            return Self { names: String::new(), rest: text.to_owned() };
+        }
+        let spelt_of = |is_rest: bool| {
+            let is_wanted = |(word, _): &(&Word, &&str)| others.contains(word.text.as_str()) == is_rest;
+            words.iter().zip(spelt).filter(is_wanted).map(|(_, spelt)| *spelt).collect::<Vec<_>>().join(" ")
+        };
+        Self { names: spelt_of(false), rest: spelt_of(true) }
+    }
 }
 
 impl Named {
@@ -53,14 +81,8 @@ impl Named {
         for name in naming.meant.iter().filter_map(|number| known.get(*number)) {
             found.push(rarities.name(connection, name, 1.0)?);
         }
-        let others = || words.iter().zip(&naming.is_named).zip(&spelt).filter(|((_, is_named), _)| !**is_named);
-        let says_something = others().any(|((word, _), _)| !phrases::is_stop_word(&word.text));
-        let rest = if says_something {
-            others().map(|(_, spelt)| *spelt).collect::<Vec<_>>().join(" ")
-        } else {
-            text.to_owned()
-        };
-        Ok(Self { found, rest, open: naming.open, rarities })
+        let said = Said::of(text, &words, &spelt, &naming.is_named);
+        Ok(Self { found, said, open: naming.open, rarities })
     }
 
     /// Adds names that are like what the question says and that the episodes have which its words fit best.
@@ -172,4 +194,27 @@ fn episodes_with(connection: &Connection, token: &str) -> rusqlite::Result<usize
 
 fn count(row: &Row<'_>) -> rusqlite::Result<usize> {
     Ok(usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_of_a_question_is_said_once() {
+        let cases: [(&str, &[&str], &str, &str); 4] = [
+            ("Who runs New York now?", &["new", "york"], "New York", "Who runs now"),
+            ("Is York near New York", &["new"], "New", "Is York near York"),
+            ("Who is Ann?", &["ann"], "", "Who is Ann?"),
+            ("rain", &[], "", "rain"),
+        ];
+        for (text, named, names, rest) in cases {
+            let (spelt, words): (Vec<&str>, Vec<Word>) = phrases::spelt_words(text).unzip();
+            let is_named: Vec<bool> = words.iter().map(|word| named.contains(&word.text.as_str())).collect();
+
+            let said = Said::of(text, &words, &spelt, &is_named);
+
+            assert_eq!((said.names.as_str(), said.rest.as_str()), (names, rest), "{text}");
+        }
+    }
 }

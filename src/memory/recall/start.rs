@@ -10,6 +10,7 @@ use crate::memory::embedding::KINDS;
 use crate::memory::error::StoreError;
 use crate::memory::recall::RecallQuery;
 use crate::memory::recall::named::Named;
+use crate::memory::recall::named::Said;
 use crate::memory::rows;
 use crate::memory::search::rows::Allowed;
 use crate::memory::search::words;
@@ -60,7 +61,7 @@ impl Start {
     ) -> Result<Self, StoreError> {
         let at_store = |error| StoreError::from_sqlite(path, error);
         let mut named = Named::of(connection, text).map_err(at_store)?;
-        let fits = by_words(connection, text, &named.rest, allowed).map_err(at_store)?;
+        let fits = by_words(connection, &named.said, allowed).map_err(at_store)?;
         let by_words: Vec<EpisodeFound> =
             fits.iter().map(|(id, fit)| EpisodeFound { id: *id, nearness: fit.whole }).collect();
         named.add_alike(connection, &by_words).map_err(at_store)?;
@@ -74,20 +75,25 @@ impl Start {
 }
 
 /// The allowed episodes that the words fit best, the best first.
-fn by_words(
-    connection: &Connection,
-    text: &str,
-    rest: &str,
-    allowed: &Allowed,
-) -> rusqlite::Result<Vec<(EpisodeId, Fit)>> {
-    let rows = words::matches(connection, text)?;
-    let of_rest: HashMap<i64, f64> =
-        if rest == text { HashMap::new() } else { words::matches(connection, rest)?.into_iter().collect() };
-    let fit = |(row_id, all): (i64, f64)| {
-        let rest = if rest == text { all } else { of_rest.get(&row_id).copied().unwrap_or(0.0) };
-        (row_id, Fit { whole: (all + rest) / 2.0, rest })
+fn by_words(connection: &Connection, said: &Said, allowed: &Allowed) -> rusqlite::Result<Vec<(EpisodeId, Fit)>> {
+    let mut rows: HashMap<i64, Fit> = words::weights(connection, &said.rest)?
+        .into_iter()
+        .map(|(row_id, rest)| (row_id, Fit { whole: rest, rest }))
+        .collect();
+    for (row_id, of_names) in words::weights(connection, &said.names)? {
+        rows.entry(row_id).or_default().whole += of_names;
+    }
+    let best = |part: fn(&Fit) -> f64| rows.values().map(part).fold(f64::MIN_POSITIVE, f64::max);
+    let (best_whole, best_rest) = (best(|fit| fit.whole), best(|fit| fit.rest));
+    let share = |fit: Fit| {
+        let rest = fit.rest / best_rest;
+        Fit { whole: f64::midpoint(fit.whole / best_whole, rest), rest }
     };
-    let mut fits: Vec<(i64, Fit)> = rows.into_iter().filter(|(row_id, _)| allowed.contains(*row_id)).map(fit).collect();
+    let mut fits: Vec<(i64, Fit)> = rows
+        .into_iter()
+        .filter(|(row_id, _)| allowed.contains(*row_id))
+        .map(|(row_id, fit)| (row_id, share(fit)))
+        .collect();
     fits.sort_by(|one, other| other.1.whole.total_cmp(&one.1.whole).then(one.0.cmp(&other.0)));
     fits.truncate(BY_WORDS_MAX);
     fits.into_iter().map(|(row_id, fit)| Ok((id_of(connection, row_id)?, fit))).collect()

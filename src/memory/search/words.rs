@@ -23,14 +23,20 @@ const FUNCTION_WORDS: &[&str] = &[
     "you", "your",
 ];
 
-/// The rows in which a word of the text is, with their BM25 over the best of them. The best has 1.
-pub(crate) fn matches(connection: &Connection, text: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
+/// The rows in which a word of the text is, with their BM25: above 0, the greater the better. It is a sum over the words, so
+/// the BM25 of a text is that of its parts together.
+pub(crate) fn weights(connection: &Connection, text: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
     let Some(expression) = expression(text) else { return Ok(Vec::new()) };
     // FTS5's bm25() is the better the smaller it is, and below 0.
-    let mut rows: Vec<(i64, f64)> = connection
+    connection
         .prepare_cached("SELECT rowid, -bm25(episodes_fts) FROM episodes_fts WHERE episodes_fts MATCH ?1")?
         .query_map([expression], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
+        .collect()
+}
+
+/// The rows in which a word of the text is, with their BM25 over the best of them. The best has 1.
+pub(crate) fn matches(connection: &Connection, text: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let mut rows = weights(connection, text)?;
     let best = rows.iter().map(|row| row.1).fold(0.0, f64::max);
     for (_, words) in &mut rows {
         *words = if best > 0.0 { *words / best } else { 1.0 };
